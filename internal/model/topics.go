@@ -1,0 +1,217 @@
+package model
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+const diskless = "diskless" // the only origin that the modelled operations give a topic
+
+type createTopicsRequest struct {
+	Topics []createTopic `json:"topics"`
+}
+
+type createTopic struct {
+	TopicID        topicID           `json:"topic_id"`
+	Name           string            `json:"topic_name"`
+	FirstPartition partition         `json:"first_partition"`
+	NumPartitions  partition         `json:"num_partitions"`
+	Config         map[string]string `json:"config"`
+}
+
+type createTopicsAnswer struct {
+	Topics []createTopicAnswer `json:"topics"`
+}
+
+type createTopicAnswer struct {
+	TopicID topicID `json:"topic_id"`
+	Error   string  `json:"error"`
+	Created int     `json:"partitions_created"`
+}
+
+func (m *Model) createTopics(r createTopicsRequest) (any, string) {
+	answer := createTopicsAnswer{Topics: []createTopicAnswer{}}
+	for _, t := range r.Topics {
+		item := createTopicAnswer{t.TopicID, m.checkCreate(t), none}
+		if item.Error == noError {
+			item.Created = m.createTopic(t)
+		}
+		answer.Topics = append(answer.Topics, item)
+	}
+	return answer, ""
+}
+
+func (m *Model) checkCreate(r createTopic) string {
+	if r.FirstPartition > r.NumPartitions || int(r.NumPartitions) > m.cfg.MaxPartitionsPerTopic {
+		return invalidRequest
+	}
+	t := m.topics[r.TopicID]
+	if t == nil {
+		return m.checkName(r.TopicID, r.Name)
+	}
+	if t.deletedAt != live || t.name != r.Name {
+		return invalidRequest
+	}
+	for _, key := range []string{"diskless.enable", "remote.storage.enable"} {
+		if value, given := r.Config[key]; given && value != t.config[key] {
+			return invalidRequest
+		}
+	}
+	return noError
+}
+
+var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// checkName says whether a topic that is not known yet may have this id and name.
+func (m *Model) checkName(id topicID, name string) string {
+	if id == zeroTopicID || !legalName.MatchString(name) || name == "." || name == ".." {
+		return invalidRequest
+	}
+	if m.topicNamed(name) != nil {
+		return topicExists
+	}
+	return noError
+}
+
+func (m *Model) createTopic(r createTopic) (created int) {
+	t := m.topics[r.TopicID]
+	if t == nil {
+		if r.FirstPartition == r.NumPartitions {
+			return 0
+		}
+		t = m.addTopic(r.TopicID, r.Name)
+	}
+	for key, value := range r.Config {
+		if old, ok := t.config[key]; !ok || old != value {
+			t.config[key] = value
+			m.changed = true
+		}
+	}
+	for p := r.FirstPartition; p < r.NumPartitions; p++ {
+		if t.logs[p] == nil {
+			t.logs[p] = &log{remoteStart: none, producers: map[int64]*producer{}}
+			created++
+			m.changed = true
+		}
+	}
+	return created
+}
+
+func (m *Model) addTopic(id topicID, name string) *topic {
+	t := &topic{id: id, name: name, deletedAt: live, config: map[string]string{}, logs: map[partition]*log{}}
+	m.topics[id] = t
+	return t
+}
+
+type deleteTopicsRequest struct {
+	TopicIDs []topicID `json:"topic_ids"`
+}
+
+type deleteTopicsAnswer struct {
+	LogsDeleted int `json:"logs_deleted"`
+}
+
+func (m *Model) deleteTopics(r deleteTopicsRequest) (any, string) {
+	var answer deleteTopicsAnswer
+	for _, id := range r.TopicIDs {
+		if t := m.topics[id]; t != nil && t.deletedAt == live {
+			t.deletedAt = m.now
+			m.changed = true
+			answer.LogsDeleted += len(t.logs)
+		}
+	}
+	return answer, ""
+}
+
+// listRequest is what the lists have in common.
+type listRequest struct {
+	After string  `json:"after"`
+	State string  `json:"state"` // list-files only
+	Limit natural `json:"limit"`
+}
+
+const (
+	defaultListLimit = 1000
+	maxListLimit     = 10_000
+)
+
+// UnmarshalJSON fills in the defaults and refuses a limit that is too large.
+func (r *listRequest) UnmarshalJSON(text []byte) error {
+	type plain listRequest
+	p := plain{Limit: defaultListLimit}
+	err := json.Unmarshal(text, &p)
+	*r = listRequest(p)
+	if err == nil && r.Limit > maxListLimit {
+		return errRefused
+	}
+	return err
+}
+
+type topicRow struct {
+	TopicID    topicID           `json:"topic_id"`
+	Name       string            `json:"topic_name"`
+	Origin     string            `json:"origin"`
+	Partitions int               `json:"partitions"`
+	DeletedAt  int64             `json:"deleted_at"`
+	Config     map[string]string `json:"config"`
+}
+
+type listTopicsAnswer struct {
+	Topics []topicRow `json:"topics"`
+	Next   string     `json:"next"`
+}
+
+func (m *Model) listTopics(r listRequest) (any, string) {
+	var after topicID
+	if r.After != "" && after.UnmarshalText([]byte(r.After)) != nil {
+		return nil, invalidRequest
+	}
+	answer := listTopicsAnswer{Topics: []topicRow{}}
+	for _, id := range slices.Sorted(maps.Keys(m.topics)) {
+		if id <= after {
+			continue
+		}
+		if capped(len(answer.Topics), r.Limit) {
+			answer.Next = string(answer.Topics[len(answer.Topics)-1].TopicID)
+			break
+		}
+		answer.Topics = append(answer.Topics, m.topics[id].row())
+	}
+	return answer, ""
+}
+
+func (t *topic) row() topicRow {
+	return topicRow{t.id, t.name, diskless, len(t.logs), t.deletedAt, maps.Clone(t.config)}
+}
+
+type describeRequest struct {
+	TopicID topicID `json:"topic_id"`
+	Name    string  `json:"topic_name"`
+}
+
+type describeAnswer struct {
+	Error string `json:"error"`
+	topicRow
+	Logs []logInfo `json:"logs"`
+}
+
+func (m *Model) describeTopic(r describeRequest) (any, string) {
+	if (r.TopicID == "") == (r.Name == "") {
+		return nil, invalidRequest
+	}
+	t := m.topics[r.TopicID]
+	if t == nil {
+		t = m.topicNamed(r.Name)
+	}
+	if t == nil {
+		missing := topicRow{TopicID: r.TopicID, Name: r.Name, Partitions: none, DeletedAt: none, Config: map[string]string{}}
+		return describeAnswer{unknownPartition, missing, []logInfo{}}, ""
+	}
+	answer := describeAnswer{noError, t.row(), []logInfo{}}
+	for _, p := range slices.Sorted(maps.Keys(t.logs)) {
+		answer.Logs = append(answer.Logs, m.logInfo(target{t.id, p}))
+	}
+	return answer, ""
+}

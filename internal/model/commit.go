@@ -151,7 +151,7 @@ func (l *log) checkSequence(b *commitBatch, answer *commitBatchAnswer) string {
 	if p != nil && b.ProducerEpoch < p.epoch {
 		return invalidEpoch
 	}
-	if p == nil || b.ProducerEpoch > p.epoch || len(p.entries) == 0 {
+	if p == nil || b.ProducerEpoch > p.epoch {
 		return orderError(b.BaseSequence == 0)
 	}
 	for _, e := range p.entries {
@@ -182,8 +182,12 @@ func (l *log) remember(b *commitBatch, now int64) {
 	l.addSequence(b.ProducerID, b.ProducerEpoch, sequence{b.BaseSequence, b.LastSequence, l.highWatermark, b.MaxTime}, now)
 }
 
+// addSequence leaves out an entry of an epoch that is over, which only init-diskless-log can bring.
 func (l *log) addSequence(id int64, epoch int16, s sequence, now int64) {
 	p := l.producers[id]
+	if p != nil && epoch < p.epoch {
+		return
+	}
 	if p == nil || epoch > p.epoch {
 		p = &producer{epoch: epoch}
 		l.producers[id] = p

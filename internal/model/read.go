@@ -5,12 +5,14 @@ import (
 	"slices"
 )
 
+type find struct {
+	target
+	StartingOffset int64 `json:"starting_offset"`
+	MaxBytes       int64 `json:"max_partition_fetch_bytes"`
+}
+
 type findRequest struct {
-	Requests []struct {
-		target
-		StartingOffset int64 `json:"starting_offset"`
-		MaxBytes       int64 `json:"max_partition_fetch_bytes"`
-	} `json:"requests"`
+	Requests   []find  `json:"requests"`
 	MaxBytes   int64   `json:"fetch_max_bytes"`
 	MaxBatches natural `json:"max_batches_per_partition"`
 }

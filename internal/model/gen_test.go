@@ -1,0 +1,204 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	seed  = 1
+	steps = 20_000
+)
+
+// wanted are the outcomes that a run must have reached: the operation, and the code of the error object, the error of an
+// item, or a field of the answer that was true, not empty or not zero.
+var wanted = []string{
+	"create-topics NONE", "create-topics INVALID_REQUEST", "create-topics TOPIC_ALREADY_EXISTS",
+	"delete-topics logs_deleted", "list-topics topics", "list-topics next", "list-topics error INVALID_REQUEST",
+	"describe-topic NONE", "describe-topic UNKNOWN_TOPIC_OR_PARTITION", "describe-topic error INVALID_REQUEST",
+	"commit-file NONE", "commit-file UNKNOWN_TOPIC_OR_PARTITION", "commit-file INVALID_PRODUCER_EPOCH",
+	"commit-file OUT_OF_ORDER_SEQUENCE_NUMBER", "commit-file duplicate", "commit-file replayed", "commit-file empty",
+	"commit-file error INVALID_REQUEST", "commit-file error OBJECT_KEY_CONFLICT", "commit-file error OBJECT_KEY_FENCED",
+	"commit-file wrapped inside", "commit-file wrapped between", "commit-file bumped", "commit-file joined",
+	"commit-file clock went back",
+	"find-batches NONE", "find-batches UNKNOWN_TOPIC_OR_PARTITION", "find-batches OFFSET_OUT_OF_RANGE", "find-batches batches",
+	"list-offsets NONE", "list-offsets UNKNOWN_TOPIC_OR_PARTITION", "list-offsets UNSUPPORTED_VERSION", "list-offsets timestamp",
+	"get-log-info NONE", "get-log-info UNKNOWN_TOPIC_OR_PARTITION", "get-log-info remote_log_start_offset",
+	"get-producer-state NONE", "get-producer-state UNKNOWN_TOPIC_OR_PARTITION", "get-producer-state entries",
+	"get-cross-tier-log-start NONE", "get-cross-tier-log-start UNKNOWN_TOPIC_OR_PARTITION",
+	"delete-records NONE", "delete-records UNKNOWN_TOPIC_OR_PARTITION", "delete-records OFFSET_OUT_OF_RANGE",
+	"prune-diskless-logs NONE", "prune-diskless-logs UNKNOWN_TOPIC_OR_PARTITION", "prune-diskless-logs batches_deleted",
+	"prune-diskless-logs more_remain", "prune-diskless-logs start moved without a batch",
+	"enforce-retention NONE", "enforce-retention UNKNOWN_TOPIC_OR_PARTITION", "enforce-retention batches_deleted",
+	"purge-deleted-logs batches_deleted", "purge-deleted-logs logs_purged", "purge-deleted-logs files_marked",
+	"purge-deleted-logs more_remain", "purge-deleted-logs cap_reached",
+	"get-files-to-delete files",
+	"delete-files NONE", "delete-files FILE_IN_USE",
+	"is-safe-to-delete-file safe", "is-safe-to-delete-file fenced",
+	"list-files files", "list-files next",
+	"advance-cross-tier-log-start NONE", "advance-cross-tier-log-start UNKNOWN_TOPIC_OR_PARTITION",
+	"init-diskless-log NONE", "init-diskless-log INVALID_REQUEST", "init-diskless-log ALREADY_INITIALIZED",
+	"init-diskless-log UNKNOWN_TOPIC_OR_PARTITION", "init-diskless-log TOPIC_ALREADY_EXISTS",
+	"repair-diskless-log NONE", "repair-diskless-log UNKNOWN_TOPIC_OR_PARTITION",
+	"expire-producers removed", "expire-fences removed", "expire-replays removed",
+}
+
+func TestGeneratorReachesEveryOutcome(t *testing.T) {
+	m, g := New(DefaultConfig()), NewGen(rand.New(rand.NewSource(seed)))
+	reached := map[string]int{}
+	for step := range steps {
+		op, nowMs, request := g.Next(m)
+		before := m.Clone()
+		response, code := m.Do(op, nowMs, request)
+		require.NoError(t, m.Invariants(), "step %d: %s %s", step, op, request)
+		count(t, reached, op, response, code)
+		countChange(reached, op, before, m, nowMs)
+	}
+	for _, outcome := range wanted {
+		require.NotZero(t, reached[outcome], "%s never happened: %v", outcome, reached)
+	}
+}
+
+// count notes the error object, or what the answer and each of its items hold.
+func count(t *testing.T, reached map[string]int, op string, response any, code string) {
+	if code != "" {
+		reached[op+" error "+code]++
+		return
+	}
+	text, err := json.Marshal(response)
+	require.NoError(t, err)
+	var answer map[string]any
+	require.NoError(t, json.Unmarshal(text, &answer))
+	countFields(reached, op, answer)
+	if op == "commit-file" && len(answer["batches"].([]any)) == 0 {
+		reached["commit-file empty"]++
+	}
+}
+
+func countFields(reached map[string]int, op string, fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case string:
+			if name == "error" {
+				reached[op+" "+value]++
+			} else if value != "" {
+				reached[op+" "+name]++
+			}
+		case bool:
+			if value {
+				reached[op+" "+name]++
+			}
+		case float64:
+			if value > 0 {
+				reached[op+" "+name]++
+			}
+		case []any:
+			for _, item := range value {
+				reached[op+" "+name]++
+				if item, ok := item.(map[string]any); ok {
+					countFields(reached, op, item)
+				}
+			}
+		}
+	}
+}
+
+// countChange notes what only the state shows.
+func countChange(reached map[string]int, op string, before, after *Model, nowMs int64) {
+	if op == "is-safe-to-delete-file" && after.changed {
+		reached[op+" fenced"]++
+	}
+	if op == "commit-file" && after.changed && nowMs < after.lastClockMs {
+		reached[op+" clock went back"]++
+	}
+	for id, t := range after.topics {
+		for p, l := range t.logs {
+			if old := before.log(target{id, p}); old != nil && after.changed {
+				countLog(reached, op, old, l)
+			}
+		}
+	}
+}
+
+func countLog(reached map[string]int, op string, before, after *log) {
+	if after.start > before.start && len(after.batches) == len(before.batches) {
+		reached[op+" start moved without a batch"]++
+	}
+	if op != "commit-file" {
+		return
+	}
+	for _, b := range after.batches {
+		if len(after.batches) > len(before.batches) && b.byteSize > 300 { // more than the generator gives one batch
+			reached[op+" joined"]++
+		}
+	}
+	for id, p := range after.producers {
+		old := before.producers[id]
+		if old != nil && p.epoch > old.epoch {
+			reached[op+" bumped"]++
+		}
+		last := p.entries[len(p.entries)-1]
+		if old == nil || p.epoch != old.epoch || last == old.entries[len(old.entries)-1] {
+			continue
+		}
+		if last.last < last.base {
+			reached[op+" wrapped inside"]++
+		}
+		if last.base == 0 {
+			reached[op+" wrapped between"]++
+		}
+	}
+}
+
+func TestOnlyChangesMoveTheClock(t *testing.T) {
+	m, g := New(DefaultConfig()), NewGen(rand.New(rand.NewSource(seed)))
+	for step := range 3000 {
+		op, nowMs, request := g.Next(m)
+		before := m.Clone()
+		response, code := m.Do(op, nowMs, request)
+		what := fmt.Sprintf("step %d: %s %s: %v %s", step, op, request, response, code)
+		if m.changed {
+			require.Equal(t, max(nowMs, before.lastClockMs), m.lastClockMs, what)
+			require.NotEqual(t, before.state(), m.state(), what)
+		} else {
+			require.Equal(t, before.lastClockMs, m.lastClockMs, what)
+			require.Equal(t, before.state(), m.state(), what)
+		}
+	}
+}
+
+// state is what must differ when an operation changed something.
+func (m *Model) state() *Model {
+	s := m.Clone()
+	s.lastClockMs, s.now, s.changed, s.marks = 0, 0, false, nil
+	return s
+}
+
+func TestCloneIsIndependent(t *testing.T) {
+	m, g := New(DefaultConfig()), NewGen(rand.New(rand.NewSource(seed)))
+	for range 1000 {
+		op, nowMs, request := g.Next(m)
+		m.Do(op, nowMs, request)
+	}
+	clone, kept := m.Clone(), m.Clone()
+	for range 1000 {
+		op, nowMs, request := g.Next(m)
+		m.Do(op, nowMs, request)
+	}
+	require.Equal(t, kept, clone)
+	require.NotEqual(t, kept.state(), m.state())
+}
+
+func TestGeneratorRepeatsItself(t *testing.T) {
+	m, g, again := New(DefaultConfig()), NewGen(rand.New(rand.NewSource(seed))), NewGen(rand.New(rand.NewSource(seed)))
+	for range 2000 {
+		op, nowMs, request := g.Next(m)
+		op2, nowMs2, request2 := again.Next(m)
+		require.Equal(t, fmt.Sprint(op, nowMs, string(request)), fmt.Sprint(op2, nowMs2, string(request2)))
+		m.Do(op, nowMs, request)
+	}
+}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,19 +40,19 @@ type generator struct {
 }
 
 var generators = []generator{
-	{40, "commit-file", (*Gen).commitFile},
+	{50, "commit-file", (*Gen).commitFile},
 	{10, "find-batches", (*Gen).findBatches},
 	{8, "list-offsets", (*Gen).listOffsets},
 	{4, "get-log-info", (*Gen).targets},
 	{4, "get-producer-state", (*Gen).targets},
 	{2, "get-cross-tier-log-start", (*Gen).targets},
 	{8, "create-topics", (*Gen).createTopics},
-	{2, "delete-topics", (*Gen).deleteTopics},
+	{1, "delete-topics", (*Gen).deleteTopics},
 	{2, "list-topics", (*Gen).listTopics},
 	{2, "describe-topic", (*Gen).describeTopic},
-	{5, "delete-records", (*Gen).deleteRecords},
-	{5, "prune-diskless-logs", (*Gen).prune},
-	{5, "enforce-retention", (*Gen).retention},
+	{4, "delete-records", (*Gen).deleteRecords},
+	{4, "prune-diskless-logs", (*Gen).prune},
+	{3, "enforce-retention", (*Gen).retention},
 	{4, "purge-deleted-logs", (*Gen).purge},
 	{4, "get-files-to-delete", (*Gen).filesToDelete},
 	{4, "delete-files", (*Gen).deleteFiles},
@@ -169,8 +168,13 @@ func (g *Gen) timestamp(m *Model, at target) int64 {
 	return pick(g, 0, g.clockMs, g.clockMs+1_000_000)
 }
 
-// cap is small, or none.
-func (g *Gen) cap() natural { return pick[natural](g, 0, 1, 1, 2, 3, 5, 20) }
+// cap is small, or none, and not allowed at times.
+func (g *Gen) cap() natural {
+	if g.one(60) {
+		return -1
+	}
+	return pick[natural](g, 0, 1, 1, 2, 3, 5, 20)
+}
 
 // key is a new object key, or an old one: of a file, of a fence, or of a commit not long ago.
 func (g *Gen) key(m *Model) string {
@@ -188,12 +192,21 @@ func (g *Gen) key(m *Model) string {
 
 // knownKey is mostly the key of a file, often of one that may go.
 func (g *Gen) knownKey(m *Model) string {
-	marked := slices.DeleteFunc(slices.Clone(m.files), func(f *file) bool { return f.markedAt == live })
-	if len(marked) > 0 && g.one(2) {
-		return slices.MinFunc(marked, func(a, b *file) int { return cmp.Compare(a.markedAt, b.markedAt) }).key
+	if marked := m.markedKeys(); len(marked) > 0 && g.one(2) {
+		return pick(g, marked...)
 	}
 	if len(m.files) > 0 && g.one(2) {
 		return pick(g, m.files...).key
 	}
 	return g.key(m)
+}
+
+func (m *Model) markedKeys() []string {
+	keys := []string{}
+	for _, f := range m.files {
+		if f.markedAt != live {
+			keys = append(keys, f.key)
+		}
+	}
+	return keys
 }

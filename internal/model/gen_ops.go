@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"math"
+	"strconv"
+)
 
 func (g *Gen) findBatches(m *Model) any {
 	return findRequest{
@@ -136,7 +139,11 @@ func (g *Gen) filesToDelete(m *Model) any {
 	return filesToDeleteRequest{before, g.cap()}
 }
 
+// deleteFiles reports a few keys, or as a cleaner does all that may go: the model would fill up without it.
 func (g *Gen) deleteFiles(m *Model) any {
+	if g.one(4) {
+		return deleteFilesRequest{m.markedKeys()}
+	}
 	return deleteFilesRequest{some(g, func() string { return g.knownKey(m) })}
 }
 
@@ -144,8 +151,12 @@ func (g *Gen) isSafe(m *Model) any {
 	return safeRequest{g.knownKey(m), g.one(2)}
 }
 
-func (g *Gen) listFiles(*Model) any {
-	return listRequest{After: "", State: pick(g, "", "uploaded", "deleting"), Limit: g.cap()}
+func (g *Gen) listFiles(m *Model) any {
+	r := listRequest{State: pick(g, "", "uploaded", "deleting"), Limit: g.cap()}
+	if len(m.files) > 0 && g.one(2) {
+		r.After = strconv.FormatInt(pick(g, m.files...).id, 10)
+	}
+	return r
 }
 
 func (g *Gen) advance(m *Model) any {
@@ -182,7 +193,8 @@ func (g *Gen) producerEntries() []producerEntry {
 		next := math.MaxInt32 - int32(g.upTo(12))
 		for range 1 + g.r.Intn(7) {
 			last := (next + int32(g.upTo(2))) & math.MaxInt32
-			entries = append(entries, producerEntry{id, 1, next, last, g.upTo(10), g.clockMs - g.upTo(1000)})
+			epoch := pick[int16](g, 1, 1, 1, 1, 1, 1, 1, 0, 2)
+			entries = append(entries, producerEntry{id, epoch, next, last, g.upTo(10), g.clockMs - g.upTo(1000)})
 			next = sequenceAfter(last)
 		}
 	}

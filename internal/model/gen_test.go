@@ -6,6 +6,7 @@ import (
 	"math/rand"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -163,7 +164,8 @@ func TestOnlyChangesMoveTheClock(t *testing.T) {
 		what := fmt.Sprintf("step %d: %s %s: %v %s", step, op, request, response, code)
 		if m.changed {
 			require.Equal(t, max(nowMs, before.lastClockMs), m.lastClockMs, what)
-			require.NotEqual(t, before.state(), m.state(), what)
+			thereAndBack := op == "repair-diskless-log" || op == "create-topics" // two items of one request can undo each other
+			require.True(t, thereAndBack || !assert.ObjectsAreEqual(before.state(), m.state()), what)
 		} else {
 			require.Equal(t, before.lastClockMs, m.lastClockMs, what)
 			require.Equal(t, before.state(), m.state(), what)

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-// body is a commit of ten batches, the request that brokers send most.
+// commitBody is a commit of ten batches, the request that brokers send most.
 func commitBody(b *testing.B, f Format) []byte {
 	data, err := Append(f, nil, sampleCommit(10))
 	if err != nil {

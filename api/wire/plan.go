@@ -126,16 +126,28 @@ func compile(t reflect.Type, tag reflect.StructTag) *plan {
 	return p
 }
 
+// bound takes the bounds from the tag; those of a slice or map were taken by its elements.
 func (p *plan) bound(tag reflect.StructTag) {
-	if s, ok := tag.Lookup("min"); ok && p.kind == integer {
+	if p.elem != nil {
+		return
+	}
+	if s, ok := p.lookup(tag, "min", integer); ok {
 		p.min = int64(mustInt(s))
 	}
-	if s, ok := tag.Lookup("maxlen"); ok && p.kind == text {
+	if s, ok := p.lookup(tag, "maxlen", text); ok {
 		p.maxLen = mustInt(s)
 	}
-	if s, ok := tag.Lookup("oneof"); ok && p.kind == text {
+	if s, ok := p.lookup(tag, "oneof", text); ok {
 		p.oneOf = strings.Split(s, ",")
 	}
+}
+
+func (p *plan) lookup(tag reflect.StructTag, key string, k kind) (string, bool) {
+	s, ok := tag.Lookup(key)
+	if ok && p.kind != k {
+		panic(fmt.Sprintf("wire: tag %s is for %v, not %v", key, k, p.typ))
+	}
+	return s, ok
 }
 
 func mustInt(s string) int {

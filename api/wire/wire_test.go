@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
@@ -94,14 +95,14 @@ func TestAppendRefusesInvalidUTF8(t *testing.T) {
 // failing is a text type whose text cannot be written.
 type failing struct{}
 
-func (failing) MarshalText() ([]byte, error)  { return nil, &FieldError{Problem: "no text"} }
+func (failing) MarshalText() ([]byte, error)  { return nil, errors.New("no text") }
 func (*failing) UnmarshalText(_ []byte) error { return nil }
 
 func TestAppendNamesTheFieldThatFails(t *testing.T) {
 	_, err := Append(JSON, nil, struct {
 		List []failing `json:"list"`
 	}{make([]failing, 1)})
-	require.EqualError(t, err, "list[0]: body: no text")
+	require.EqualError(t, err, "list[0]: no text")
 }
 
 func TestDecodeAnswerIsTolerant(t *testing.T) {
@@ -168,6 +169,9 @@ func TestBadTypesPanic(t *testing.T) {
 		}{},
 		`wire: only an empty default can be shared by all values`: struct {
 			A []int64 `json:"a" default:"[1]"`
+		}{},
+		`wire: tag min is for an integer, not string`: struct {
+			A []string `json:"a" min:"1"`
 		}{},
 		`wire: tag "x" is not an integer`: struct {
 			A int64 `json:"a" min:"x"`

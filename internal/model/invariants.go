@@ -29,13 +29,15 @@ func (m *Model) Invariants() error {
 	if m.broken != nil {
 		return m.broken
 	}
+	names := map[string]bool{}
 	for id, t := range m.topics {
 		if len(t.logs) == 0 {
 			return fmt.Errorf("%s: no log", id)
 		}
-		if other := m.topicNamed(t.name); t.deletedAt == live && other != t {
-			return fmt.Errorf("%s: name %q is also that of %s", id, t.name, other.id)
+		if t.deletedAt == live && names[t.name] {
+			return fmt.Errorf("%s: name %q is also that of another topic", id, t.name)
 		}
+		names[t.name] = names[t.name] || t.deletedAt == live
 		for p, l := range t.logs {
 			if err := l.check(); err != nil {
 				return fmt.Errorf("%s/%d: %w", id, p, err)

@@ -1,0 +1,103 @@
+package ops
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cpnode/cpnode/store"
+)
+
+// Request is what a client asks. Its fields carry the wire names, defaults and
+// bounds in their tags, which the wire codec enforces.
+type Request interface {
+	// Validate checks what tags cannot say; its errors are *Error.
+	Validate(Limits) error
+}
+
+// Query is a request that only reads.
+type Query interface {
+	Request
+	// Query answers from one state; errors are *Error, or mean a damaged state.
+	Query(*store.ReadTx, Limits) (any, error)
+}
+
+// Write is a request that may change the state.
+type Write interface {
+	Request
+	// Begin starts the operation. Settings are copied into its commands.
+	Begin(Settings) Steps
+}
+
+// Steps carries one write from its request to its answer, by one log entry or by
+// several bounded ones.
+type Steps interface {
+	// Next is the next command to log, or nil when the answer is complete. It
+	// may read the present state to find that nothing would change. nowMs is the
+	// proposer's clock.
+	Next(read Reader, nowMs int64) (Command, error)
+	// Took takes the result of the command that Next returned.
+	Took(result any)
+	// Answer is the response, once Next has returned nil.
+	Answer() any
+}
+
+// Reader calls fn with the present state.
+type Reader func(fn func(*store.ReadTx) error) error
+
+// Command is what one log entry does.
+type Command interface {
+	// Op is the operation's name.
+	Op() string
+	// Apply carries the command out at the given time and returns its result:
+	// what Steps.Took takes, or an *Error when the command is refused and
+	// nothing was changed. Any error stops the node.
+	Apply(tx *store.WriteTx, nowMs int64) (any, error)
+	// fields names the command's fields in the order of the log.
+	fields(*codec)
+}
+
+// Operation is one line of the registry.
+type Operation struct {
+	Name        string
+	Summary     string
+	NewRequest  func() Request
+	NewResponse func() any
+	// NewCommand is nil for reads.
+	NewCommand func() Command
+	// FeatureLevel is the lowest level of the state at which it may be logged.
+	FeatureLevel uint64
+}
+
+// IsWrite says whether the operation may change the state.
+func (o *Operation) IsWrite() bool { return o.NewCommand != nil }
+
+// FeatureLevel is the level that this release knows.
+const FeatureLevel = 1
+
+var registry = map[string]*Operation{}
+
+func register(op Operation) {
+	if _, dup := registry[op.Name]; dup {
+		panic(fmt.Sprintf("operation %s is registered twice", op.Name))
+	}
+	if op.FeatureLevel == 0 {
+		op.FeatureLevel = 1
+	}
+	registry[op.Name] = &op
+}
+
+// Lookup is the operation of that name.
+func Lookup(name string) (*Operation, bool) {
+	op, ok := registry[name]
+	return op, ok
+}
+
+// All is every operation, by name.
+func All() []*Operation {
+	all := make([]*Operation, 0, len(registry))
+	for _, name := range slices.Sorted(maps.Keys(registry)) {
+		all = append(all, registry[name])
+	}
+	return all
+}

@@ -1,0 +1,47 @@
+package ops
+
+// Limits bound requests and answers; each is a config key.
+type Limits struct {
+	Batches       int // of a commit
+	Items         int // of a request
+	Partitions    int // of a topic
+	ObjectKey     int // bytes
+	AnswerRows    int // of an answer, also where a limit of 0 means none
+	EntryBytes    int // of an encoded log entry
+	RequestBytes  int // of a request body
+	ProducerRows  int // of an init-diskless-log item, bounded by Items
+	ListedMaximum int // of the limit of a list
+}
+
+// DefaultLimits are those of docs/operations.md.
+func DefaultLimits() Limits {
+	return Limits{
+		Batches: 10_000, Items: 10_000, Partitions: 10_000, ObjectKey: 1024, AnswerRows: 100_000,
+		EntryBytes: 1 << 20, RequestBytes: 8 << 20, ProducerRows: 10_000, ListedMaximum: 10_000,
+	}
+}
+
+// Settings are what of the node's configuration goes into log entries, so that
+// all nodes apply them alike, whatever their own configuration says.
+type Settings struct {
+	Limits                  Limits
+	Coalesce                bool
+	ReplayRetentionMs       int64
+	ForgottenKeyRetentionMs int64
+	ObjectFenceRetentionMs  int64
+	// Rows (batches, producer states and logs removed or rewritten) that one
+	// entry may take, so that none stalls commits.
+	PurgeRows         int64
+	PruneRows         int64
+	RetentionRows     int64
+	DeleteRecordsRows int64
+}
+
+// DefaultSettings are those of docs/configuration.md.
+func DefaultSettings() Settings {
+	return Settings{
+		Limits: DefaultLimits(), Coalesce: true,
+		ReplayRetentionMs: 86_400_000, ForgottenKeyRetentionMs: 600_000, ObjectFenceRetentionMs: 604_800_000,
+		PurgeRows: 500, PruneRows: 500, RetentionRows: 500, DeleteRecordsRows: 500,
+	}
+}

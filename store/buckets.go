@@ -1,0 +1,54 @@
+package store
+
+// bucket names one bbolt bucket. The number is what the digest mixes into the
+// hash of a row, so numbers are append-only: a retired one stays reserved.
+type bucket uint8
+
+const (
+	bucketMeta          bucket = 0  // metaKey -> Meta
+	bucketTopics        bucket = 1  // topic id -> Topic
+	bucketTopicNames    bucket = 2  // name -> topic id; live topics only
+	bucketLogs          bucket = 3  // topic id, partition -> Log
+	bucketDeletedLogs   bucket = 4  // deleted_at, topic id, partition -> nothing
+	bucketBatches       bucket = 5  // log id, base offset of the block -> block of batches
+	bucketBatchTimes    bucket = 6  // log id, level, group -> largest batch timestamp, base offset
+	bucketFiles         bucket = 7  // file id -> File
+	bucketFileKeys      bucket = 8  // object key -> file id
+	bucketDeletingFiles bucket = 9  // marked_for_deletion_at, file id -> nothing
+	bucketReplays       bucket = 10 // file id -> Replay
+	bucketProducers     bucket = 11 // log id, producer id -> Producer
+	bucketFences        bucket = 12 // object key -> fenced_until
+	bucketFenceTimes    bucket = 13 // fenced_until, object key -> nothing
+	bucketCount                = 14
+)
+
+// bucketTable is the only place where bucket names are spelled.
+//
+// logical marks the buckets whose rows make up the digest; the others are
+// indexes, derived from them and recounted by Check. sequential marks keys that
+// are only ever added at the end, whose pages can be filled whole.
+var bucketTable = [bucketCount]struct {
+	name       string
+	logical    bool
+	sequential bool
+}{
+	bucketMeta:          {name: "meta"},
+	bucketTopics:        {name: "topics", logical: true},
+	bucketTopicNames:    {name: "topic_names"},
+	bucketLogs:          {name: "logs", logical: true},
+	bucketDeletedLogs:   {name: "deleted_logs"},
+	bucketBatches:       {name: "batches", logical: true},
+	bucketBatchTimes:    {name: "batch_times"},
+	bucketFiles:         {name: "files", logical: true, sequential: true},
+	bucketFileKeys:      {name: "file_keys"},
+	bucketDeletingFiles: {name: "deleting_files", sequential: true},
+	bucketReplays:       {name: "replays", logical: true, sequential: true},
+	bucketProducers:     {name: "producers", logical: true},
+	bucketFences:        {name: "fences", logical: true},
+	bucketFenceTimes:    {name: "fence_times", sequential: true},
+}
+
+// metaKey is the one key of bucketMeta.
+var metaKey = []byte("state")
+
+func (b bucket) String() string { return bucketTable[b].name }

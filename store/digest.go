@@ -1,0 +1,59 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/bits"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Digest is a 128-bit sum over the hashes of all logical rows. Addition makes it
+// independent of order, and subtraction keeps it current at the cost of the rows
+// that change. It detects replicas that differ by accident, not by intent: the
+// hash is fast, not cryptographic.
+type Digest struct{ hi, lo uint64 }
+
+func (d Digest) String() string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], d.hi)
+	binary.BigEndian.PutUint64(b[8:], d.lo)
+	return hex.EncodeToString(b[:])
+}
+
+func (d *Digest) add(h Digest) {
+	var carry uint64
+	d.lo, carry = bits.Add64(d.lo, h.lo, 0)
+	d.hi, _ = bits.Add64(d.hi, h.hi, carry)
+}
+
+func (d *Digest) sub(h Digest) {
+	var borrow uint64
+	d.lo, borrow = bits.Sub64(d.lo, h.lo, 0)
+	d.hi, _ = bits.Sub64(d.hi, h.hi, borrow)
+}
+
+// rowHash hashes a logical row. The bucket is the hash's key, so that equal rows
+// of two buckets differ; the length of the key keeps key and payload apart.
+func rowHash(b bucket, key, payload []byte) Digest {
+	var room [256]byte
+	buf := binary.AppendUvarint(room[:0], uint64(len(key)))
+	buf = append(append(buf, key...), payload...)
+	h := xxh3.Hash128Seed(buf, uint64(b))
+	return Digest{hi: h.Hi, lo: h.Lo}
+}
+
+// batchHash hashes one batch by its content, so that the digest does not depend
+// on how batches are packed into blocks.
+func batchHash(logID uint64, b *Batch) Digest {
+	var buf [74]byte
+	for i, v := range [9]uint64{
+		logID, b.ID, uint64(b.BaseOffset), uint64(b.LastOffset), b.FileID, uint64(b.ByteOffset), uint64(b.ByteSize),
+		uint64(b.LogAppendTimestamp), uint64(b.BatchMaxTimestamp),
+	} {
+		binary.LittleEndian.PutUint64(buf[i*8:], v)
+	}
+	buf[72], buf[73] = byte(b.Magic), byte(b.TimestampType)
+	h := xxh3.Hash128Seed(buf[:], uint64(bucketBatches))
+	return Digest{hi: h.Hi, lo: h.Lo}
+}

@@ -18,26 +18,40 @@ func seekBlock(c *bbolt.Cursor, logID uint64, offset int64) (k, row []byte) {
 	var room [batchKeySize]byte
 	want := appendBatchKey(room[:0], logID, offset)
 	k, row = c.Seek(want)
-	if k != nil && bytes.Equal(k, want) {
+	if bytes.Equal(k, want) {
 		return k, row
 	}
 	// The block with the greatest base offset below is one step back.
-	if k == nil {
-		k, row = c.Last()
-	} else {
-		k, row = c.Prev()
+	if k, row = previous(c, k); bytes.HasPrefix(k, want[:8]) {
+		return k, row
 	}
-	if k == nil || !bytes.HasPrefix(k, want[:8]) {
-		if k == nil {
-			k, row = c.First()
-		} else {
-			k, row = c.Next()
+	if k, row = c.Seek(want); bytes.HasPrefix(k, want[:8]) {
+		return k, row
+	}
+	return nil, nil
+}
+
+// previous moves c back by one row from k, the row that a seek answered, nil for
+// the end. A write transaction needs care: bbolt's Last never returns when the
+// transaction has emptied all pages of a bucket, and its Prev answers nil on a
+// page that was emptied as it does at the first row.
+func previous(c *bbolt.Cursor, k []byte) (prev, row []byte) {
+	if k != nil {
+		if prev, row = c.Prev(); prev != nil {
+			return prev, row
 		}
 	}
-	if k == nil || !bytes.HasPrefix(k, want[:8]) {
+	first, _ := c.Bucket().Cursor().First()
+	switch {
+	case bytes.Equal(first, k): // k is the first row, or there is none at all
 		return nil, nil
+	case k == nil:
+		return c.Last()
 	}
-	return k, row
+	for prev == nil {
+		prev, row = c.Prev()
+	}
+	return prev, row
 }
 
 // BatchCursor walks the batches of one log in offset order:

@@ -42,7 +42,11 @@ func (tx *ReadTx) ObjectKey(fileID uint64) (string, error) {
 		return "", err
 	}
 	r := rowReader{buf: payload}
-	return r.string(), nil
+	objectKey := r.string()
+	if r.bad {
+		return "", corrupt(bucketFiles, key, "row does not decode")
+	}
+	return objectKey, nil
 }
 
 // Files calls fn for each file with an id above after, in order of id, until it

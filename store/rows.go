@@ -27,6 +27,11 @@ func rowCRC(key, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, payload)
 }
 
+// sealRow completes a row: payload grows in place when it has room.
+func sealRow(key, payload []byte) []byte {
+	return binary.BigEndian.AppendUint32(payload, rowCRC(key, payload))
+}
+
 // openRow checks the row's CRC and returns its payload, which is valid as long
 // as the transaction.
 func openRow(b bucket, key, row []byte) ([]byte, error) {

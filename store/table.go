@@ -19,7 +19,8 @@ type table[K comparable, V any] struct {
 type slot[V any] struct {
 	value  V
 	exists bool
-	dirty  bool
+	dirty  bool // differs from the file
+	stored bool // the file has a row
 }
 
 func (t *table[K, V]) read(tx *ReadTx, k K) (v V, ok bool, err error) {
@@ -53,7 +54,7 @@ func (t *table[K, V]) slot(tx *ReadTx, k K) (*slot[V], error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &slot[V]{value: v, exists: ok}
+	s := &slot[V]{value: v, exists: ok, stored: ok}
 	t.slots[k] = s
 	return s, nil
 }
@@ -65,7 +66,7 @@ func (t *table[K, V]) write(tx *WriteTx, k K, v V) (created bool, err error) {
 		return false, err
 	}
 	created = !s.exists
-	*s = slot[V]{value: v, exists: true, dirty: true}
+	s.value, s.exists, s.dirty = v, true, true
 	return created, nil
 }
 
@@ -75,7 +76,8 @@ func (t *table[K, V]) remove(tx *WriteTx, k K) (removed bool, err error) {
 	if err != nil || !s.exists {
 		return false, err
 	}
-	*s = slot[V]{dirty: true}
+	// A row that was made and removed in one transaction never reaches the file.
+	*s = slot[V]{dirty: s.stored, stored: s.stored}
 	return true, nil
 }
 
@@ -94,7 +96,7 @@ func (t *table[K, V]) flush(tx *WriteTx) error {
 	}
 	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
 	for _, c := range changes {
-		c.slot.dirty = false
+		c.slot.dirty, c.slot.stored = false, c.slot.exists
 		if !c.slot.exists {
 			if err := tx.delete(t.bucket, c.key); err != nil {
 				return err

@@ -58,7 +58,8 @@ func (tx *WriteTx) PutTopic(id TopicID, t Topic) error {
 }
 
 // SoftDeleteTopic stamps the live logs of a live topic, frees its name, and
-// returns how many logs it stamped. It touches no batch.
+// returns how many logs it stamped. It touches no batch. A topic without logs
+// goes at once: no purge would ever come by.
 func (tx *WriteTx) SoftDeleteTopic(id TopicID, nowMs int64) (int64, error) {
 	t, ok, err := tx.Topic(id)
 	if err != nil || !ok || t.Deleted {
@@ -67,11 +68,15 @@ func (tx *WriteTx) SoftDeleteTopic(id TopicID, nowMs int64) (int64, error) {
 	if err := tx.delete(bucketTopicNames, []byte(t.Name)); err != nil {
 		return 0, err
 	}
+	tx.meta.Totals.Topics--
+	if t.Logs == 0 {
+		_, err := tx.topics.remove(tx, id)
+		return 0, err
+	}
 	t.Deleted, t.DeletedAt = true, nowMs
 	if _, err := tx.topics.write(tx, id, t); err != nil {
 		return 0, err
 	}
-	tx.meta.Totals.Topics--
 	var keys []LogKey
 	err = tx.LogsOfTopic(id, -1, func(k LogKey, _ *Log) (bool, error) {
 		keys = append(keys, k)

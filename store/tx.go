@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -104,7 +103,7 @@ func (tx *WriteTx) put(b bucket, key, payload []byte) error {
 
 // putRaw writes a row that the digest does not count, or counts elsewhere.
 func (tx *WriteTx) putRaw(b bucket, key, payload []byte) error {
-	row := binary.BigEndian.AppendUint32(payload, rowCRC(key, payload))
+	row := sealRow(key, payload)
 	tx.arena.took(row)
 	if err := tx.bucket(b).Put(key, row); err != nil {
 		return fmt.Errorf("write to bucket %s: %w", b, err)

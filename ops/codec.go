@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/cpnode/cpnode/store"
 	"github.com/vmihailenco/msgpack/v5"
@@ -99,6 +101,12 @@ func (c *codec) int64(v *int64) {
 	c.fail(err)
 }
 
+func (c *codec) uint64(v *uint64) {
+	wide := int64(*v)
+	c.int64(&wide)
+	*v = uint64(wide)
+}
+
 // narrow writes or reads an integer of fewer bits and refuses one that does not fit.
 func narrow[T int8 | int16 | int32](c *codec, v *T) {
 	wide := int64(*v)
@@ -147,6 +155,12 @@ func (c *codec) topicID(v *store.TopicID) {
 	c.decodeFixed(v[:])
 }
 
+// log writes or reads two fields.
+func (c *codec) log(k *store.LogKey) {
+	c.topicID(&k.Topic)
+	c.int32(&k.Partition)
+}
+
 // decodeFixed reads bytes of exactly the length of v.
 func (c *codec) decodeFixed(v []byte) {
 	n, err := c.dec.DecodeBytesLen()
@@ -189,6 +203,47 @@ func list[T any](c *codec, v *[]T, n int, fields func(*codec, *T)) {
 	for i := range *v {
 		item := &(*v)[i]
 		c.object(n, func(c *codec) { fields(c, item) })
+	}
+}
+
+// strings writes or reads a field that is an array of strings.
+func (c *codec) strings(v *[]string) {
+	if !c.field() {
+		return
+	}
+	outer := c.left
+	if c.enc != nil {
+		c.fail(c.enc.EncodeArrayLen(len(*v)))
+	} else {
+		*v = make([]string, c.length())
+	}
+	c.left = len(*v)
+	for i := range *v {
+		c.string(&(*v)[i])
+	}
+	c.left = outer
+}
+
+// pair is one key of a map and its value.
+type pair struct{ key, value string }
+
+// pairs writes or reads a map as an array of pairs in order of key, so that
+// equal maps are equal bytes.
+func (c *codec) pairs(v *map[string]string) {
+	var all []pair
+	for _, k := range slices.Sorted(maps.Keys(*v)) {
+		all = append(all, pair{k, (*v)[k]})
+	}
+	list(c, &all, 2, func(c *codec, p *pair) {
+		c.string(&p.key)
+		c.string(&p.value)
+	})
+	if c.enc != nil {
+		return
+	}
+	*v = make(map[string]string, len(all))
+	for _, p := range all {
+		(*v)[p.key] = p.value
 	}
 }
 

@@ -58,8 +58,8 @@ func (r *CommitFileRequest) Validate(lim Limits) error {
 	if r.ObjectKey == "" || len(r.ObjectKey) > lim.ObjectKey {
 		return invalid("object_key", "must be 1 to %d bytes", lim.ObjectKey)
 	}
-	if len(r.Batches) > lim.Batches {
-		return Errorf(RequestTooLarge, "batches: %d, at most %d fit one commit", len(r.Batches), lim.Batches)
+	if err := atMost("batches", len(r.Batches), lim.Batches); err != nil {
+		return err
 	}
 	for i := range r.Batches {
 		b := &r.Batches[i]
@@ -78,11 +78,37 @@ func (r *CommitFileRequest) Validate(lim Limits) error {
 
 // Begin logs the commit whole: it is never split.
 func (r *CommitFileRequest) Begin(s Settings) Steps {
-	if len(r.Batches) == 0 {
-		return &single{response: &CommitFileResponse{Batches: []CommittedBatch{}}}
-	}
-	return &single{command: &commitFile{request: *r, coalesce: s.Coalesce, replayRetentionMs: s.ReplayRetentionMs}}
+	return &commitSteps{command: commitFile{request: *r, coalesce: s.Coalesce, replayRetentionMs: s.ReplayRetentionMs}}
 }
+
+// commitSteps logs a commit unless its key is known or fenced already.
+type commitSteps struct {
+	command commitFile
+	answer  *CommitFileResponse
+}
+
+func (s *commitSteps) Next(tx *store.ReadTx, nowMs int64) (Command, error) {
+	if len(s.command.request.Batches) == 0 {
+		s.answer = &CommitFileResponse{Batches: []CommittedBatch{}}
+		return nil, nil
+	}
+	result, err := s.command.settled(tx, nowMs)
+	if err != nil || result == nil {
+		return &s.command, err
+	}
+	if refused, ok := result.(*Error); ok {
+		return nil, refused
+	}
+	s.Took(result)
+	return nil, nil
+}
+
+func (s *commitSteps) Took(result any) bool {
+	s.answer = result.(*CommitFileResponse)
+	return true
+}
+
+func (s *commitSteps) Answer() any { return s.answer }
 
 // commitFile is the logged command.
 type commitFile struct {
@@ -147,6 +173,22 @@ func (r *CommitFileRequest) digest() (d [16]byte, err error) {
 // decided on what the ones before it left, which lives in the plan until all
 // are decided, and written after.
 func (c *commitFile) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
+	if result, err := c.settled(&tx.ReadTx, nowMs); err != nil || result != nil {
+		return result, err
+	}
+	p := commitPlan{cmd: c, nowMs: nowMs, parts: make(map[store.LogKey]*commitPart, 16)}
+	answer := &CommitFileResponse{Batches: make([]CommittedBatch, len(c.request.Batches))}
+	for i := range c.request.Batches {
+		if err := p.decide(tx, i, &answer.Batches[i]); err != nil {
+			return nil, err
+		}
+	}
+	return answer, p.write(tx)
+}
+
+// settled is the result of a commit whose object key is known or fenced, nil
+// when the commit is still to be made.
+func (c *commitFile) settled(tx *store.ReadTx, nowMs int64) (any, error) {
 	f, exists, err := tx.FileByKey(c.request.ObjectKey)
 	if err != nil {
 		return nil, err
@@ -161,19 +203,12 @@ func (c *commitFile) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
 	if fenced && nowMs < until {
 		return Errorf(ObjectKeyFenced, "object_key: %q was declared safe to delete or was forgotten; upload under a new key", c.request.ObjectKey), nil
 	}
-	p := commitPlan{cmd: c, nowMs: nowMs, parts: make(map[store.LogKey]*commitPart, 16)}
-	answer := &CommitFileResponse{Batches: make([]CommittedBatch, len(c.request.Batches))}
-	for i := range c.request.Batches {
-		if err := p.decide(tx, i, &answer.Batches[i]); err != nil {
-			return nil, err
-		}
-	}
-	return answer, p.write(tx)
+	return nil, nil
 }
 
 // replay answers the identical commit as before; anything else under the same
 // key is a conflict.
-func (c *commitFile) replay(tx *store.WriteTx, f *store.File, nowMs int64) (any, error) {
+func (c *commitFile) replay(tx *store.ReadTx, f *store.File, nowMs int64) (any, error) {
 	p, kept, err := tx.Replay(f.ID)
 	if err != nil {
 		return nil, err
@@ -185,5 +220,5 @@ func (c *commitFile) replay(tx *store.WriteTx, f *store.File, nowMs int64) (any,
 	if !kept || nowMs-f.CommittedAt > c.replayRetentionMs || p.Digest != digest {
 		return Errorf(ObjectKeyConflict, "object_key: %q was committed before, with other content or too long ago", c.request.ObjectKey), nil
 	}
-	return c.restore(&p)
+	return c.restore(&p), nil
 }

@@ -260,7 +260,7 @@ func (p *commitPlan) write(tx *store.WriteTx) error {
 }
 
 // restore computes the answer to the identical commit from what was kept of it.
-func (c *commitFile) restore(kept *store.Replay) (any, error) {
+func (c *commitFile) restore(kept *store.Replay) *CommitFileResponse {
 	answer := &CommitFileResponse{Batches: make([]CommittedBatch, len(c.request.Batches)), Replayed: true}
 	parts := make(map[store.LogKey]*store.ReplayPartition, len(kept.Partitions))
 	duplicates := kept.Duplicates
@@ -290,5 +290,5 @@ func (c *commitFile) restore(kept *store.Replay) (any, error) {
 			a.Duplicate, a.AssignedBaseOffset, a.LogAppendTime, a.LogStartOffset = true, d.AssignedOffset, d.TimestampMs, part.LogStartOffset
 		}
 	}
-	return answer, nil
+	return answer
 }

@@ -107,14 +107,15 @@ func (e *Entry) fields(c *codec) {
 }
 
 // Apply carries out one entry. The clock it uses is the larger of the entry's
-// and the state's, and moves the state's unless the command was refused.
+// and the state's, and moves the state's when the entry changed something: one
+// that was refused, or that came after another like it, leaves no trace.
 func Apply(tx *store.WriteTx, e Entry) (any, error) {
-	nowMs := max(e.NowMs, tx.Meta().LastClockMs)
+	nowMs, before := max(e.NowMs, tx.Meta().LastClockMs), tx.Changes()
 	result, err := e.Command.Apply(tx, nowMs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Command.Op(), err)
 	}
-	if _, refused := result.(*Error); !refused {
+	if tx.Changes() != before {
 		tx.SetClock(nowMs)
 	}
 	return result, nil

@@ -66,3 +66,11 @@ func Errorf(code Code, format string, args ...any) *Error {
 func invalid(field, problem string, args ...any) *Error {
 	return &Error{Code: InvalidRequest, Message: field + ": " + fmt.Sprintf(problem, args...)}
 }
+
+// atMost is the 413 for a list that is longer than a limit allows.
+func atMost(field string, n, limit int) error {
+	if n > limit {
+		return Errorf(RequestTooLarge, "%s: %d elements, at most %d", field, n, limit)
+	}
+	return nil
+}

@@ -55,10 +55,7 @@ type FoundBatch struct {
 
 // Validate bounds the request.
 func (r *FindBatchesRequest) Validate(lim Limits) error {
-	if len(r.Requests) > lim.Items {
-		return Errorf(RequestTooLarge, "requests: %d items, at most %d", len(r.Requests), lim.Items)
-	}
-	return nil
+	return atMost("requests", len(r.Requests), lim.Items)
 }
 
 // Query reads only what it returns, however far behind the reader is.

@@ -32,13 +32,14 @@ type Write interface {
 // Steps carries one write from its request to its answer, by one log entry or by
 // several bounded ones.
 type Steps interface {
-	// Next is the next command to log, or nil when the answer is complete. It
-	// may read the present state to find that nothing would change. nowMs is the
-	// proposer's clock.
-	Next(read Reader, nowMs int64) (Command, error)
-	// Took takes the result of the command that Next returned.
-	Took(result any)
-	// Answer is the response, once Next has returned nil.
+	// Next is the next command to log, or nil when nothing that is left would
+	// change the state, which makes the answer complete. nowMs is the larger of
+	// the proposer's clock and the state's. An *Error answers the request.
+	Next(tx *store.ReadTx, nowMs int64) (Command, error)
+	// Took takes the result of the command that Next returned and says whether
+	// the answer is complete.
+	Took(result any) (done bool)
+	// Answer is the response, once it is complete.
 	Answer() any
 }
 

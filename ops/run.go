@@ -12,8 +12,9 @@ type Outcome struct {
 	Answer any
 	// Parts is how many entries were logged.
 	Parts int
-	// FromRead says that what was last decided was decided by reading, not by
-	// an entry: the proposer must confirm that it still leads before it answers.
+	// FromRead says that the answer, or the *Error in its place, was found by
+	// reading and not by an entry: the proposer must confirm that it still leads
+	// before it answers.
 	FromRead bool
 }
 
@@ -25,30 +26,40 @@ type Outcome struct {
 func Run(w Write, s Settings, read Reader, clock func() int64, propose func(Command) (any, error)) (Outcome, error) {
 	steps := w.Begin(s)
 	var out Outcome
-	watched := func(fn func(*store.ReadTx) error) error {
-		out.FromRead = true
-		return read(fn)
-	}
 	for {
-		out.FromRead = false
-		cmd, err := steps.Next(watched, clock())
-		if err != nil {
-			return out, partial(out.Parts, err)
-		}
-		if cmd == nil {
-			out.Answer = steps.Answer()
-			return out, nil
+		cmd, err := nextCommand(steps, read, clock)
+		if cmd == nil || err != nil {
+			out.FromRead = true
+			return out.answered(steps, err)
 		}
 		result, err := propose(cmd)
 		if err != nil {
 			return out, partial(out.Parts, err)
 		}
-		out.Parts++
 		if refused, ok := result.(*Error); ok {
-			return out, partial(out.Parts-1, refused)
+			return out, partial(out.Parts, refused)
 		}
-		steps.Took(result)
+		out.Parts++
+		if steps.Took(result) {
+			return out.answered(steps, nil)
+		}
 	}
+}
+
+func nextCommand(steps Steps, read Reader, clock func() int64) (cmd Command, err error) {
+	err = read(func(tx *store.ReadTx) error {
+		cmd, err = steps.Next(tx, max(clock(), tx.Meta().LastClockMs))
+		return err
+	})
+	return cmd, err
+}
+
+func (o Outcome) answered(steps Steps, err error) (Outcome, error) {
+	if err != nil {
+		return o, partial(o.Parts, err)
+	}
+	o.Answer = steps.Answer()
+	return o, nil
 }
 
 // partial is err, or after some parts the fact that they stand.
@@ -58,20 +69,3 @@ func partial(parts int, err error) error {
 	}
 	return &Error{Code: OutcomeUnknown, Message: fmt.Sprintf("stopped after %d parts, which stand: %v", parts, err)}
 }
-
-// single is the Steps of a write that is always one entry whose result is the
-// response.
-type single struct {
-	command  Command // nil once taken, or when there is nothing to do
-	response any
-}
-
-func (s *single) Next(Reader, int64) (Command, error) {
-	cmd := s.command
-	s.command = nil
-	return cmd, nil
-}
-
-func (s *single) Took(result any) { s.response = result }
-
-func (s *single) Answer() any { return s.response }

@@ -35,6 +35,11 @@ type Settings struct {
 	PruneRows         int64
 	RetentionRows     int64
 	DeleteRecordsRows int64
+	ExpireRows        int64
+	// ItemRows bounds the entries of operations over many logs or files:
+	// advance-cross-tier-log-start, init-diskless-log, repair-diskless-log and
+	// delete-files.
+	ItemRows int64
 }
 
 // DefaultSettings are those of docs/configuration.md.
@@ -42,6 +47,6 @@ func DefaultSettings() Settings {
 	return Settings{
 		Limits: DefaultLimits(), Coalesce: true,
 		ReplayRetentionMs: 86_400_000, ForgottenKeyRetentionMs: 600_000, ObjectFenceRetentionMs: 604_800_000,
-		PurgeRows: 500, PruneRows: 500, RetentionRows: 500, DeleteRecordsRows: 500,
+		PurgeRows: 500, PruneRows: 500, RetentionRows: 500, DeleteRecordsRows: 500, ExpireRows: 500, ItemRows: 500,
 	}
 }

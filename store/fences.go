@@ -21,6 +21,7 @@ func (tx *WriteTx) PutFence(objectKey string, untilMs int64) error {
 	if err := tx.DropFence(objectKey); err != nil {
 		return err
 	}
+	tx.changes++
 	tx.meta.Totals.Fences++
 	if err := tx.put(bucketFences, []byte(objectKey), binary.AppendVarint(tx.arena.buf(16), untilMs)); err != nil {
 		return err
@@ -34,6 +35,7 @@ func (tx *WriteTx) DropFence(objectKey string) error {
 	if err != nil || !ok {
 		return err
 	}
+	tx.changes++
 	tx.meta.Totals.Fences--
 	if err := tx.delete(bucketFences, []byte(objectKey)); err != nil {
 		return err

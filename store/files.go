@@ -200,6 +200,7 @@ func (tx *ReadTx) Replays(fn func(fileID uint64, clockMs int64) bool) error {
 
 // DropReplay removes the replay of a file, which must exist.
 func (tx *WriteTx) DropReplay(fileID uint64) error {
+	tx.changes++
 	tx.meta.Totals.Replays--
 	return tx.delete(bucketReplays, appendID(tx.arena.buf(fileKeySize), fileID))
 }

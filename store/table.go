@@ -65,6 +65,7 @@ func (t *table[K, V]) write(tx *WriteTx, k K, v V) (created bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	tx.changes++
 	created = !s.exists
 	s.value, s.exists, s.dirty = v, true, true
 	return created, nil
@@ -76,6 +77,7 @@ func (t *table[K, V]) remove(tx *WriteTx, k K) (removed bool, err error) {
 	if err != nil || !s.exists {
 		return false, err
 	}
+	tx.changes++
 	// A row that was made and removed in one transaction never reaches the file.
 	*s = slot[V]{dirty: s.stored, stored: s.stored}
 	return true, nil

@@ -26,8 +26,9 @@ type ReadTx struct {
 // any of its methods it must be rolled back: part of a change may be staged.
 type WriteTx struct {
 	ReadTx
-	arena *arena
-	tails map[uint64]*tail
+	arena   *arena
+	tails   map[uint64]*tail
+	changes uint64
 }
 
 type producerKey struct {
@@ -132,6 +133,10 @@ func (tx *WriteTx) deleteRaw(b bucket, key []byte) error {
 	}
 	return nil
 }
+
+// Changes counts the rows that were changed so far: an entry that leaves it as it
+// was changed nothing.
+func (tx *WriteTx) Changes() uint64 { return tx.changes }
 
 // SetApplied records the log entry that the transaction brings the state to.
 func (tx *WriteTx) SetApplied(index, term uint64) {

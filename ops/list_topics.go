@@ -1,0 +1,65 @@
+package ops
+
+import "github.com/cpnode/cpnode/store"
+
+// ListTopicsRequest lists topics by id, also those that wait to be purged.
+type ListTopicsRequest struct {
+	After store.TopicID `json:"after" default:"" doc:"The last answer's next; empty = from the start."`
+	Limit int64         `json:"limit" default:"1000" min:"0" doc:"At most 10,000; 0 = no limit but that of an answer."`
+}
+
+// ListTopicsResponse is one page; Next is empty on the last one.
+type ListTopicsResponse struct {
+	Topics []TopicInfo `json:"topics"`
+	Next   string      `json:"next"`
+}
+
+// TopicInfo is one topic; Partitions and DeletedAt are -1 when there is none.
+type TopicInfo struct {
+	TopicID    store.TopicID     `json:"topic_id"`
+	TopicName  string            `json:"topic_name"`
+	Origin     string            `json:"origin" doc:"classic or diskless: how the topic first appeared."`
+	Partitions int64             `json:"partitions"`
+	DeletedAt  int64             `json:"deleted_at" doc:"Unix ms of the soft delete, -1 = live."`
+	Config     map[string]string `json:"config"`
+}
+
+// Validate bounds the page.
+func (r *ListTopicsRequest) Validate(lim Limits) error { return checkListLimit(r.Limit, lim) }
+
+func checkListLimit(limit int64, lim Limits) error {
+	if limit > int64(lim.ListedMaximum) {
+		return invalid("limit", "must be <= %d", lim.ListedMaximum)
+	}
+	return nil
+}
+
+// pageRows is how many rows a page takes.
+func pageRows(limit int64, lim Limits) int {
+	if limit == 0 {
+		return lim.AnswerRows
+	}
+	return int(min(limit, int64(lim.AnswerRows)))
+}
+
+// Query is one forward scan of the page.
+func (r *ListTopicsRequest) Query(tx *store.ReadTx, lim Limits) (any, error) {
+	answer, rows := &ListTopicsResponse{Topics: []TopicInfo{}}, pageRows(r.Limit, lim)
+	err := tx.Topics(r.After, func(id store.TopicID, t *store.Topic) (bool, error) {
+		if len(answer.Topics) == rows {
+			answer.Next = answer.Topics[rows-1].TopicID.String()
+			return false, nil
+		}
+		answer.Topics = append(answer.Topics, topicInfo(id, t))
+		return true, nil
+	})
+	return answer, err
+}
+
+func topicInfo(id store.TopicID, t *store.Topic) TopicInfo {
+	info := TopicInfo{TopicID: id, TopicName: t.Name, Origin: t.Origin.String(), Partitions: t.Logs, DeletedAt: -1, Config: t.Config}
+	if t.Deleted {
+		info.DeletedAt = t.DeletedAt
+	}
+	return info
+}

@@ -187,15 +187,15 @@ func (p *Producer) Recent() []ProducerEntry { return p.Entries[:p.Count] }
 
 // Totals counts rows, kept as they change, so that metrics cost nothing.
 type Totals struct {
-	Topics         int64 // live
-	LiveLogs       int64
-	DeletedLogs    int64
-	Batches        int64
-	FilesUploaded  int64
-	FilesDeleting  int64
-	Replays        int64
-	ProducerStates int64
-	Fences         int64
+	Topics         int64 `json:"topics"` // live
+	LiveLogs       int64 `json:"live_logs"`
+	DeletedLogs    int64 `json:"deleted_logs"`
+	Batches        int64 `json:"batches"`
+	FilesUploaded  int64 `json:"files_uploaded"`
+	FilesDeleting  int64 `json:"files_deleting"`
+	Replays        int64 `json:"replays"`
+	ProducerStates int64 `json:"producer_states"`
+	Fences         int64 `json:"fences"`
 }
 
 // Meta is the one row that every transaction rewrites.

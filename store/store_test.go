@@ -79,7 +79,8 @@ func TestLocked(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	raw := func(t *testing.T, change func(*bbolt.Tx) error) string {
-		s := openTest(t)
+		s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{NoSync: true})
+		require.NoError(t, err)
 		require.NoError(t, s.db.Update(change))
 		require.NoError(t, s.Close())
 		return s.Path()

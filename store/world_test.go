@@ -14,8 +14,19 @@ func openTest(t testing.TB) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{NoSync: true})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		requireWhole(t, s.path)
+	})
 	return s
+}
+
+func requireWhole(t testing.TB, path string) Report {
+	t.Helper()
+	r, err := Check(path)
+	require.NoError(t, err)
+	require.NoError(t, r.Err(), "%q", r.Problems)
+	return r
 }
 
 func update(t testing.TB, s *Store, fn func(*WriteTx)) {

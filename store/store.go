@@ -48,6 +48,8 @@ type Store struct {
 	mu    sync.RWMutex
 	db    *bbolt.DB
 	arena arena // of the one write transaction
+
+	retired sync.WaitGroup // files that Install replaced and snapshots still hold
 }
 
 const (
@@ -62,6 +64,10 @@ func Open(path string, options Options) (*Store, error) {
 	db, err := openDB(path, options)
 	if err != nil {
 		return nil, err
+	}
+	// Under the lock of the state file nobody else is writing this one.
+	if err := os.Remove(installPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, db.Close())
 	}
 	s.db = db
 	return s, nil
@@ -115,19 +121,8 @@ func prepare(db *bbolt.DB) error {
 		if empty = btx.Bucket([]byte(bucketMeta.String())) == nil; empty {
 			return nil
 		}
-		for b := range bucket(bucketCount) {
-			if btx.Bucket([]byte(b.String())) == nil {
-				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, b)
-			}
-		}
-		var tx ReadTx
-		if err := tx.init(btx); err != nil {
-			return err
-		}
-		if tx.meta.SchemaVersion != SchemaVersion {
-			return fmt.Errorf("%w: version %d, this release reads %d", ErrSchema, tx.meta.SchemaVersion, SchemaVersion)
-		}
-		return nil
+		_, err := layoutOf(btx)
+		return err
 	})
 	if err != nil || !empty {
 		return err
@@ -143,6 +138,24 @@ func prepare(db *bbolt.DB) error {
 	})
 }
 
+// layoutOf is the meta row of a file that has the buckets and the layout that
+// this release knows.
+func layoutOf(btx *bbolt.Tx) (Meta, error) {
+	for b := range bucket(bucketCount) {
+		if btx.Bucket([]byte(b.String())) == nil {
+			return Meta{}, fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, b)
+		}
+	}
+	var tx ReadTx
+	if err := tx.init(btx); err != nil {
+		return Meta{}, err
+	}
+	if tx.meta.SchemaVersion != SchemaVersion {
+		return Meta{}, fmt.Errorf("%w: version %d, this release reads %d", ErrSchema, tx.meta.SchemaVersion, SchemaVersion)
+	}
+	return tx.meta, nil
+}
+
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -154,8 +167,10 @@ func syncDir(dir string) error {
 // Path is the file's path.
 func (s *Store) Path() string { return s.path }
 
-// Close waits for transactions and closes the file. It is idempotent.
+// Close waits for transactions, and for snapshots to be released, and closes the
+// file. It is idempotent.
 func (s *Store) Close() error {
+	defer s.retired.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db == nil {
@@ -164,6 +179,28 @@ func (s *Store) Close() error {
 	err := s.db.Close()
 	s.db = nil
 	return err
+}
+
+// Stats are figures of the file for metrics.
+type Stats struct {
+	FileBytes int64
+	PageBytes int64
+	FreePages int64 // of the file, for use by later transactions
+}
+
+// Stats is the present size of the file and what of it is free.
+func (s *Store) Stats() (Stats, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.db == nil {
+		return Stats{}, ErrClosed
+	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return Stats{}, err
+	}
+	b := s.db.Stats()
+	return Stats{FileBytes: info.Size(), PageBytes: int64(s.db.Info().PageSize), FreePages: int64(b.FreePageN + b.PendingPageN)}, nil
 }
 
 // View calls fn with one consistent state. Calls must not be nested.

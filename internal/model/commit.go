@@ -83,8 +83,10 @@ func (m *Model) wellFormed(r commitRequest) bool {
 			return false
 		}
 	}
-	return r.ObjectKey != "" && len(r.ObjectKey) <= m.cfg.MaxObjectKeyBytes
+	return m.legalKey(r.ObjectKey)
 }
+
+func (m *Model) legalKey(key string) bool { return key != "" && len(key) <= m.cfg.MaxObjectKeyBytes }
 
 func (m *Model) replay(f *file, r commitRequest) (any, string) {
 	known := f.replay != nil && m.now-f.committedAt <= m.cfg.ReplayRetentionMs

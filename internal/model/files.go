@@ -49,6 +49,9 @@ type deletedFile struct {
 }
 
 func (m *Model) deleteFiles(r deleteFilesRequest) (any, string) {
+	if slices.ContainsFunc(r.ObjectKeys, func(key string) bool { return !m.legalKey(key) }) {
+		return nil, invalidRequest
+	}
 	answer := deleteFilesAnswer{[]deletedFile{}}
 	for _, key := range r.ObjectKeys {
 		answer.Files = append(answer.Files, deletedFile{key, m.deleteFile(key)})
@@ -94,6 +97,9 @@ type safeAnswer struct {
 }
 
 func (m *Model) isSafeToDeleteFile(r safeRequest) (any, string) {
+	if !m.legalKey(r.ObjectKey) {
+		return nil, invalidRequest
+	}
 	safe := m.file(r.ObjectKey) == nil
 	if safe && r.Fence {
 		m.fence(r.ObjectKey, m.cfg.ObjectFenceRetentionMs)
@@ -102,8 +108,10 @@ func (m *Model) isSafeToDeleteFile(r safeRequest) (any, string) {
 }
 
 type fileRow struct {
+	FileID      int64  `json:"file_id"`
 	ObjectKey   string `json:"object_key"`
 	Format      int8   `json:"format"`
+	Reason      string `json:"reason"`
 	State       string `json:"state"`
 	Uploader    int32  `json:"uploader_broker_id"`
 	CommittedAt int64  `json:"committed_at"`
@@ -145,7 +153,7 @@ func (m *Model) listFiles(r listRequest) (any, string) {
 		}
 		last = f.id
 		answer.Files = append(answer.Files, fileRow{
-			f.key, f.format, f.state(), f.uploader, f.committedAt, f.markedAt, f.size, count[f.id],
+			f.id, f.key, f.format, "produce", f.state(), f.uploader, f.committedAt, f.markedAt, f.size, count[f.id],
 		})
 	}
 	return answer, ""

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand"
 	"slices"
+	"strings"
 )
 
 // Gen makes random operations that suit the state of a model: few topics, partitions, producers and keys, so that all
@@ -199,6 +200,14 @@ func (g *Gen) knownKey(m *Model) string {
 		return pick(g, m.files...).key
 	}
 	return g.key(m)
+}
+
+// deletedKey is a known key, and not a legal one at times.
+func (g *Gen) deletedKey(m *Model) string {
+	if g.one(100) {
+		return pick(g, "", strings.Repeat("k", 1025))
+	}
+	return g.knownKey(m)
 }
 
 func (m *Model) markedKeys() []string {

@@ -46,6 +46,9 @@ func (g *Gen) createTopics(m *Model) any {
 		if g.one(6) {
 			r.Config["diskless.enable"] = pick(g, "true", "true", "false")
 		}
+		if g.one(6) {
+			r.Config["cleanup.policy"] = pick(g, "delete", "compact", "compact,delete")
+		}
 		switch g.r.Intn(60) {
 		case 0:
 			r.TopicID = zeroTopicID
@@ -53,6 +56,8 @@ func (g *Gen) createTopics(m *Model) any {
 			r.Name = pick(g, "", ".", "..", "a b", "ü")
 		case 2:
 			r.NumPartitions = 10_001
+		case 3:
+			r.Config[pick(g, "retention.hours", "cleanup.policy", "retention.bytes", "unclean.leader.election.enable")] = pick(g, "-2", "delete,", "yes")
 		}
 		return r
 	})}
@@ -144,11 +149,11 @@ func (g *Gen) deleteFiles(m *Model) any {
 	if g.one(4) {
 		return deleteFilesRequest{m.markedKeys()}
 	}
-	return deleteFilesRequest{some(g, func() string { return g.knownKey(m) })}
+	return deleteFilesRequest{some(g, func() string { return g.deletedKey(m) })}
 }
 
 func (g *Gen) isSafe(m *Model) any {
-	return safeRequest{g.knownKey(m), g.one(2)}
+	return safeRequest{g.deletedKey(m), g.one(2)}
 }
 
 func (g *Gen) listFiles(m *Model) any {

@@ -18,7 +18,7 @@ const (
 // wanted are the outcomes that a run must have reached: the operation, and the code of the error object, the error of an
 // item, or a field of the answer that was true, not empty or not zero.
 var wanted = []string{
-	"create-topics NONE", "create-topics INVALID_REQUEST", "create-topics TOPIC_ALREADY_EXISTS",
+	"create-topics NONE", "create-topics INVALID_REQUEST", "create-topics TOPIC_ALREADY_EXISTS", "create-topics error INVALID_REQUEST",
 	"delete-topics logs_deleted", "list-topics topics", "list-topics next", "list-topics error INVALID_REQUEST",
 	"describe-topic NONE", "describe-topic UNKNOWN_TOPIC_OR_PARTITION", "describe-topic error INVALID_REQUEST",
 	"commit-file NONE", "commit-file UNKNOWN_TOPIC_OR_PARTITION", "commit-file INVALID_PRODUCER_EPOCH",
@@ -38,8 +38,8 @@ var wanted = []string{
 	"purge-deleted-logs batches_deleted", "purge-deleted-logs logs_purged", "purge-deleted-logs files_marked",
 	"purge-deleted-logs more_remain", "purge-deleted-logs cap_reached",
 	"get-files-to-delete files",
-	"delete-files NONE", "delete-files FILE_IN_USE",
-	"is-safe-to-delete-file safe", "is-safe-to-delete-file fenced",
+	"delete-files NONE", "delete-files FILE_IN_USE", "delete-files error INVALID_REQUEST",
+	"is-safe-to-delete-file safe", "is-safe-to-delete-file fenced", "is-safe-to-delete-file error INVALID_REQUEST",
 	"list-files files", "list-files next",
 	"advance-cross-tier-log-start NONE", "advance-cross-tier-log-start UNKNOWN_TOPIC_OR_PARTITION",
 	"init-diskless-log NONE", "init-diskless-log INVALID_REQUEST", "init-diskless-log ALREADY_INITIALIZED",

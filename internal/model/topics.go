@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -32,6 +33,13 @@ type createTopicAnswer struct {
 }
 
 func (m *Model) createTopics(r createTopicsRequest) (any, string) {
+	for _, t := range r.Topics {
+		for key, value := range t.Config {
+			if !legalConfig(key, value) {
+				return nil, invalidRequest
+			}
+		}
+	}
 	answer := createTopicsAnswer{Topics: []createTopicAnswer{}}
 	for _, t := range r.Topics {
 		item := createTopicAnswer{t.TopicID, m.checkCreate(t), none}
@@ -73,6 +81,24 @@ func (m *Model) checkName(id topicID, name string) string {
 		return topicExists
 	}
 	return noError
+}
+
+var (
+	legalPolicy    = regexp.MustCompile(`^(delete|compact)(,(delete|compact))*$`)
+	legalRetention = regexp.MustCompile(`^(-1|\+?[0-9]+)$`)
+)
+
+// legalConfig says whether a topic's config may have this key with this value.
+func legalConfig(key, value string) bool {
+	switch key {
+	case "cleanup.policy":
+		return legalPolicy.MatchString(value)
+	case "retention.ms", "retention.bytes":
+		return legalRetention.MatchString(value)
+	case "diskless.enable", "remote.storage.enable", "unclean.leader.election.enable":
+		return value == "true" || value == "false"
+	}
+	return false
 }
 
 func (m *Model) createTopic(r createTopic) (created int) {
@@ -206,7 +232,7 @@ func (m *Model) describeTopic(r describeRequest) (any, string) {
 		t = m.topicNamed(r.Name)
 	}
 	if t == nil {
-		missing := topicRow{TopicID: r.TopicID, Name: r.Name, Partitions: none, DeletedAt: none, Config: map[string]string{}}
+		missing := topicRow{TopicID: cmp.Or(r.TopicID, zeroTopicID), Name: r.Name, Partitions: none, DeletedAt: none, Config: map[string]string{}}
 		return describeAnswer{unknownPartition, missing, []logInfo{}}, ""
 	}
 	answer := describeAnswer{noError, t.row(), []logInfo{}}

@@ -4,8 +4,8 @@ import "github.com/cpnode/cpnode/store"
 
 // ListTopicsRequest lists topics by id, also those that wait to be purged.
 type ListTopicsRequest struct {
-	After store.TopicID `json:"after" default:"" doc:"The last answer's next; empty = from the start."`
-	Limit int64         `json:"limit" default:"1000" min:"0" doc:"At most 10,000; 0 = no limit but that of an answer."`
+	After string `json:"after" default:"" doc:"The last answer's next; empty = from the start."`
+	Limit int64  `json:"limit" default:"1000" min:"0" doc:"At most 10,000; 0 = no limit but that of an answer."`
 }
 
 // ListTopicsResponse is one page; Next is empty on the last one.
@@ -24,8 +24,24 @@ type TopicInfo struct {
 	Config     map[string]string `json:"config"`
 }
 
-// Validate bounds the page.
-func (r *ListTopicsRequest) Validate(lim Limits) error { return checkListLimit(r.Limit, lim) }
+// Validate bounds the page and reads the position.
+func (r *ListTopicsRequest) Validate(lim Limits) error {
+	if _, err := r.after(); err != nil {
+		return err
+	}
+	return checkListLimit(r.Limit, lim)
+}
+
+func (r *ListTopicsRequest) after() (store.TopicID, error) {
+	if r.After == "" {
+		return store.TopicID{}, nil
+	}
+	id, err := store.ParseTopicID(r.After)
+	if err != nil {
+		return id, invalid("after", "is not a position that an answer gave")
+	}
+	return id, nil
+}
 
 func checkListLimit(limit int64, lim Limits) error {
 	if limit > int64(lim.ListedMaximum) {
@@ -44,8 +60,12 @@ func pageRows(limit int64, lim Limits) int {
 
 // Query is one forward scan of the page.
 func (r *ListTopicsRequest) Query(tx *store.ReadTx, lim Limits) (any, error) {
+	after, err := r.after()
+	if err != nil {
+		return nil, err
+	}
 	answer, rows := &ListTopicsResponse{Topics: []TopicInfo{}}, pageRows(r.Limit, lim)
-	err := tx.Topics(r.After, func(id store.TopicID, t *store.Topic) (bool, error) {
+	err = tx.Topics(after, func(id store.TopicID, t *store.Topic) (bool, error) {
 		if len(answer.Topics) == rows {
 			answer.Next = answer.Topics[rows-1].TopicID.String()
 			return false, nil

@@ -279,3 +279,6 @@ func (t *topic) clone() *topic {
 	}
 	return &c
 }
+
+// ClockMs returns the clock of the last operation that changed something.
+func (m *Model) ClockMs() int64 { return m.lastClockMs }

@@ -1,0 +1,160 @@
+package ops_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/cpnode/cpnode/internal/model"
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+var modelOps = flag.Int("model.ops", 3000, "operations that the model test runs, about")
+
+// TestModel drives a store and the model with the same random operations and
+// compares every answer. The seeds of the operations are drawn from rapid, which
+// prints its own seed on failure, takes it back (-rapid.seed) and shortens the run.
+func TestModel(t *testing.T) {
+	steps := max(300, *modelOps/40) // long runs fill blocks and groups of batches
+	require.NoError(t, flag.Set("rapid.steps", fmt.Sprint(steps)))
+	require.NoError(t, flag.Set("rapid.checks", fmt.Sprint(max(1, *modelOps/steps))))
+	dir, runs := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		r := newRun(rt, filepath.Join(dir, fmt.Sprint(runs)))
+		defer r.close()
+		rt.Repeat(map[string]func(*rapid.T){"operation": r.operation})
+		r.compareState()
+		r.catchUp()
+	})
+}
+
+// modelRun is one state, the model of it, and a replica that gets the same
+// entries later, many in one transaction.
+type modelRun struct {
+	rt      *rapid.T
+	model   *model.Model
+	gen     *model.Gen
+	rand    *rand.Rand
+	node    *node
+	replica *node
+	copied  int // entries that the replica has
+}
+
+func newRun(rt *rapid.T, path string) *modelRun {
+	settings := ops.DefaultSettings()
+	rows := rapid.SampledFrom([]int64{1, 3, 7, settings.PurgeRows}).Draw(rt, "rows an entry")
+	settings.PurgeRows, settings.PruneRows, settings.RetentionRows = rows, rows, rows
+	settings.DeleteRecordsRows, settings.ExpireRows, settings.ItemRows = rows, rows, rows
+	settings.Coalesce = rapid.Bool().Draw(rt, "coalesce")
+	cfg := model.DefaultConfig()
+	cfg.Coalesce = settings.Coalesce
+	r := &modelRun{
+		rt: rt, model: model.New(cfg), rand: rand.New(rand.NewSource(0)),
+		node:    &node{t: rt, path: path, settings: settings},
+		replica: &node{t: rt, path: path + "-replica", settings: settings},
+	}
+	r.gen = model.NewGen(r.rand)
+	r.node.open()
+	r.replica.open()
+	return r
+}
+
+func (r *modelRun) close() {
+	require.NoError(r.rt, r.node.store.Close())
+	require.NoError(r.rt, r.replica.store.Close())
+}
+
+func (r *modelRun) operation(rt *rapid.T) {
+	// Small numbers are drawn more often than large ones: two make a fair seed.
+	seed := rapid.Uint64().Draw(rt, "seed") ^ rapid.Uint64().Draw(rt, "seed")<<32
+	r.rand.Seed(int64(seed))
+	op, nowMs, request := r.gen.Next(r.model)
+	before := r.node.meta()
+	logged := len(r.node.log)
+	answer := r.both(op, nowMs, request)
+	require.Equal(rt, r.model.ClockMs(), r.node.meta().LastClockMs, "clock after %s %s", op, request)
+	r.checkEntries(op, request, before, len(r.node.log)-logged)
+	if op == "commit-file" && answer != nil {
+		r.both(op, nowMs, request) // the answer again, or the empty one
+	}
+	switch r.rand.Intn(100) {
+	case 0:
+		r.node.reopen()
+	case 1:
+		r.compareState()
+	case 2, 3, 4, 5:
+		r.catchUp()
+	}
+}
+
+// both runs one operation on the model and on the store and compares the answers.
+func (r *modelRun) both(op string, nowMs int64, request []byte) []byte {
+	want, wantCode := r.model.Do(op, nowMs, request)
+	answer, code := r.node.do(op, nowMs, request)
+	require.Equal(r.rt, wantCode, string(code), "%s at %d: %s", op, nowMs, request)
+	if code != "" {
+		return nil
+	}
+	text, err := json.Marshal(want)
+	require.NoError(r.rt, err)
+	require.Equal(r.rt, canonical(r.rt, text), canonical(r.rt, answer), "%s at %d: %s", op, nowMs, request)
+	return answer
+}
+
+// checkEntries holds the entries of an operation against what they changed.
+func (r *modelRun) checkEntries(op string, request []byte, before store.Meta, entries int) {
+	after := r.node.meta()
+	if entries == 0 {
+		require.True(r.rt, r.node.fromRead || before.Digest == after.Digest)
+		return
+	}
+	// A request can name one log twice, and set it there and back.
+	thereAndBack := op == "repair-diskless-log" || op == "create-topics"
+	require.True(r.rt, thereAndBack || before.Digest != after.Digest, "%s logged %d entries that changed nothing: %s", op, entries, request)
+}
+
+// compareState reads all that can be read from both.
+func (r *modelRun) compareState() {
+	nowMs := r.model.ClockMs()
+	r.both("list-files", nowMs, []byte(`{"limit": 0}`))
+	r.both("get-files-to-delete", nowMs, fmt.Appendf(nil, `{"marked_before": %d}`, nowMs+1))
+	var topics ops.ListTopicsResponse
+	require.NoError(r.rt, json.Unmarshal(r.both("list-topics", nowMs, []byte(`{"limit": 0}`)), &topics))
+	for _, topic := range topics.Topics {
+		r.both("describe-topic", nowMs, fmt.Appendf(nil, `{"topic_id": %q}`, topic.TopicID))
+		for partition := range 4 {
+			log := fmt.Sprintf(`"topic_id": %q, "partition": %d`, topic.TopicID, partition)
+			r.both("get-producer-state", nowMs, fmt.Appendf(nil, `{"requests": [{%s}]}`, log))
+			r.compareBatches(nowMs, log)
+		}
+	}
+}
+
+func (r *modelRun) compareBatches(nowMs int64, log string) {
+	var info ops.GetLogInfoResponse
+	require.NoError(r.rt, json.Unmarshal(r.both("get-log-info", nowMs, fmt.Appendf(nil, `{"requests": [{%s}]}`, log)), &info))
+	r.both("find-batches", nowMs, fmt.Appendf(nil,
+		`{"requests": [{%s, "starting_offset": %d, "max_partition_fetch_bytes": 2147483647}], "fetch_max_bytes": 2147483647}`,
+		log, max(0, info.Responses[0].LogStartOffset)))
+}
+
+// catchUp gives the replica the entries it lacks, in one transaction: where
+// transactions end must not matter.
+func (r *modelRun) catchUp() {
+	missing := r.node.log[r.copied:]
+	if len(missing) == 0 {
+		return
+	}
+	_, err := r.replica.apply(missing...)
+	require.NoError(r.rt, err)
+	r.copied = len(r.node.log)
+	require.Equal(r.rt, r.node.meta(), r.replica.meta())
+}

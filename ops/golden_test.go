@@ -39,9 +39,7 @@ func TestGoldenTraces(t *testing.T) {
 	files, err := filepath.Glob("../testdata/golden/*.jsonl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	tiny := ops.DefaultSettings()
-	tiny.PurgeRows, tiny.PruneRows, tiny.RetentionRows, tiny.DeleteRecordsRows, tiny.ItemRows, tiny.ExpireRows = 1, 1, 1, 1, 1, 1
-	for name, settings := range map[string]ops.Settings{"whole": ops.DefaultSettings(), "split": tiny} {
+	for name, settings := range map[string]ops.Settings{"whole": ops.DefaultSettings(), "split": rows(1)} {
 		for _, file := range files {
 			t.Run(name+"/"+filepath.Base(file), func(t *testing.T) {
 				n := newNode(t, settings)

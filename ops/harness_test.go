@@ -28,6 +28,7 @@ type node struct {
 	settings ops.Settings
 	log      [][]byte // every entry so far
 	fromRead bool     // the latest write was answered by reading
+	removed  int64    // the most rows that one entry removed
 	index    uint64
 }
 
@@ -48,21 +49,31 @@ func (n *node) open() {
 // the code of the error object.
 func (n *node) do(op string, nowMs int64, request []byte) (answer []byte, code ops.Code) {
 	n.t.Helper()
+	answer, err := n.ask(op, nowMs, request)
+	var refused *ops.Error
+	var malformed *wire.FieldError
+	switch {
+	case err == nil:
+		return answer, ""
+	case errors.As(err, &malformed):
+		return nil, ops.InvalidRequest
+	}
+	require.True(n.t, errors.As(err, &refused), "%s %s: %v", op, request, err)
+	return nil, refused.Code
+}
+
+func (n *node) ask(op string, nowMs int64, request []byte) ([]byte, error) {
 	o, ok := ops.Lookup(op)
 	require.True(n.t, ok, op)
 	r := o.NewRequest()
-	if err := wire.Decode(wire.JSON, request, r, wire.Limits{MaxItems: n.settings.Limits.Items}); err != nil {
-		return nil, ops.InvalidRequest
+	if err := wire.Decode(wire.JSON, request, r, wire.Limits{}); err != nil {
+		return nil, err
 	}
 	result, err := n.run(r, nowMs)
 	if err != nil {
-		var refused *ops.Error
-		require.True(n.t, errors.As(err, &refused), "%s %s: %v", op, request, err)
-		return nil, refused.Code
+		return nil, err
 	}
-	answer, err = wire.Append(wire.JSON, nil, result)
-	require.NoError(n.t, err)
-	return answer, ""
+	return wire.Append(wire.JSON, nil, result)
 }
 
 func (n *node) run(r ops.Request, nowMs int64) (result any, err error) {
@@ -85,10 +96,13 @@ func (n *node) propose(cmd ops.Command, nowMs int64) (any, error) {
 	entry, err := ops.Encode(cmd, nowMs)
 	require.NoError(n.t, err)
 	n.log = append(n.log, entry)
+	before := n.meta().Totals
 	results, err := n.apply(entry)
 	if err != nil {
 		return nil, err
 	}
+	after := n.meta().Totals
+	n.removed = max(n.removed, before.Batches-after.Batches+before.ProducerStates-after.ProducerStates+before.DeletedLogs-after.DeletedLogs)
 	return results[0], nil
 }
 

@@ -39,7 +39,7 @@ func (r *Report) Err() error {
 // the check of the pages can still make bbolt panic: see CheckInChild.
 func Check(path string) (Report, error) {
 	var r Report
-	problem, err := checkPages(path)
+	problem, err := CheckPages(path)
 	if err != nil {
 		return r, err
 	}

@@ -49,9 +49,10 @@ type boltMeta struct {
 	transaction uint64
 }
 
-// checkPages reads every page that the newest meta page leads to and returns
-// what is wrong with the first bad one as a problem, "" when all is well.
-func checkPages(path string) (problem string, err error) {
+// CheckPages reads every page of a bbolt file that the newest meta page leads to
+// and returns what is wrong with the first bad one as a problem, "" when all is
+// well. The raft log is such a file too.
+func CheckPages(path string) (problem string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
@@ -59,6 +60,16 @@ func decodeStreamHeader(b []byte) (i StreamInfo, err error) {
 		return i, fmt.Errorf("%w: checksum of the header", ErrStream)
 	}
 	return StreamInfo{Index: be.Uint64(b[12:]), Term: be.Uint64(b[20:]), Size: int64(be.Uint64(b[28:]))}, nil
+}
+
+// PeekStream reads what the stream that r is at the beginning of announces, and
+// leaves r there.
+func PeekStream(r *bufio.Reader) (StreamInfo, error) {
+	header, err := r.Peek(streamHeaderSize)
+	if err != nil {
+		return StreamInfo{}, streamError(err)
+	}
+	return decodeStreamHeader(header)
 }
 
 // Snapshot is one state, held by a read transaction until it is released. What
@@ -181,7 +192,7 @@ func streamError(err error) error {
 // verify opens an extracted file, whose sender may itself have been damaged, and
 // compares it with what was announced.
 func verify(path string, info StreamInfo) error {
-	problem, err := checkPages(path)
+	problem, err := CheckPages(path)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,210 @@
+package fsm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+var (
+	// ErrStopped is wrapped by the error of everything that reaches an FSM after
+	// an entry or a snapshot that it could not carry out.
+	ErrStopped = errors.New("the state machine has stopped")
+	// ErrApplied is the answer to an entry that the state held already: its
+	// result was given when it was applied, and is not kept.
+	ErrApplied = errors.New("the entry was applied before")
+)
+
+// Result is the answer to one entry, in raft's future.
+type Result struct {
+	Index uint64
+	// Value is what the command's Apply returned: the operation's result, or an
+	// *ops.Error when the command was refused and nothing was changed.
+	Value any
+	// Err says that there is no Value: ErrApplied, or ErrStopped.
+	Err error
+}
+
+// FSM implements raft.BatchingFSM over a store. Apply, ApplyBatch, Snapshot and
+// Restore are called by raft, one at a time; the other methods by anyone.
+type FSM struct {
+	store   *store.Store
+	stopped func(error)
+
+	fatal   atomic.Pointer[error]
+	applied atomic.Uint64
+	level   atomic.Uint64 // feature level of the state
+
+	mu    sync.Mutex
+	moved chan struct{} // closed when applied moves or the FSM stops; nil while nobody waits
+}
+
+var _ raft.BatchingFSM = (*FSM)(nil)
+
+// New is an FSM over s. stopped is called once, with an error that wraps
+// ErrStopped, when an entry or a snapshot cannot be carried out; it must not wait
+// for the FSM's caller.
+func New(s *store.Store, stopped func(error)) (*FSM, error) {
+	f := &FSM{store: s, stopped: stopped}
+	return f, f.load()
+}
+
+// load takes the applied index from the state.
+func (f *FSM) load() error {
+	return f.store.View(func(tx *store.ReadTx) error {
+		f.level.Store(tx.Meta().FeatureLevel)
+		f.advance(tx.Meta().AppliedIndex)
+		return nil
+	})
+}
+
+// Apply applies one entry.
+func (f *FSM) Apply(entry *raft.Log) any { return f.ApplyBatch([]*raft.Log{entry})[0] }
+
+// ApplyBatch applies entries in one transaction and answers each with a Result,
+// configuration entries included, which only move the index.
+func (f *FSM) ApplyBatch(entries []*raft.Log) []any {
+	answers := make([]any, len(entries))
+	err := f.Err()
+	if err == nil {
+		if at, applyErr := f.applyAll(entries, answers); applyErr != nil {
+			err = f.stop(fmt.Errorf("entry %d: %w", at, applyErr))
+		}
+	}
+	if err != nil {
+		for i, entry := range entries {
+			answers[i] = Result{Index: entry.Index, Err: err}
+		}
+		return answers
+	}
+	f.advance(entries[len(entries)-1].Index)
+	return answers
+}
+
+// applyAll fills answers; at is the entry that an error is about. bbolt panics on
+// some kinds of damage: that is an error like any other here.
+func (f *FSM) applyAll(entries []*raft.Log, answers []any) (at uint64, err error) {
+	at = entries[0].Index
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if entries[len(entries)-1].Index <= f.applied.Load() {
+		for i, entry := range entries {
+			answers[i] = Result{Index: entry.Index, Err: ErrApplied}
+		}
+		return at, nil
+	}
+	err = f.store.Update(func(tx *store.WriteTx) error {
+		for i, entry := range entries {
+			at = entry.Index
+			if entry.Index <= tx.Meta().AppliedIndex {
+				answers[i] = Result{Index: entry.Index, Err: ErrApplied}
+				continue
+			}
+			value, err := applyOne(tx, entry)
+			if err != nil {
+				return err
+			}
+			answers[i] = Result{Index: entry.Index, Value: value}
+			tx.SetApplied(entry.Index, entry.Term)
+		}
+		f.level.Store(tx.Meta().FeatureLevel)
+		return nil
+	})
+	return at, err
+}
+
+func applyOne(tx *store.WriteTx, entry *raft.Log) (any, error) {
+	switch entry.Type {
+	case raft.LogConfiguration: // raft keeps configurations itself
+		return nil, nil
+	case raft.LogCommand:
+		e, err := ops.Decode(entry.Data)
+		if err != nil {
+			return nil, err
+		}
+		return ops.Apply(tx, e)
+	default:
+		return nil, fmt.Errorf("entry of type %s does not belong here", entry.Type)
+	}
+}
+
+// stop records the first failure and tells the owner.
+func (f *FSM) stop(err error) error {
+	err = fmt.Errorf("%w: %w", ErrStopped, err)
+	if f.fatal.CompareAndSwap(nil, &err) {
+		f.wake()
+		f.stopped(err)
+	}
+	return f.Err()
+}
+
+// Err is why the FSM has stopped, nil while it runs.
+func (f *FSM) Err() error {
+	if err := f.fatal.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Applied is the index of the last entry in the state.
+func (f *FSM) Applied() uint64 { return f.applied.Load() }
+
+// FeatureLevel is the level of the state: what operations may be logged.
+func (f *FSM) FeatureLevel() uint64 { return f.level.Load() }
+
+func (f *FSM) advance(index uint64) {
+	if index > f.applied.Load() {
+		f.applied.Store(index)
+		f.wake()
+	}
+}
+
+func (f *FSM) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
+	}
+}
+
+// Wait returns once the state holds the entry at index, or with ctx's error, or
+// with why the FSM has stopped.
+func (f *FSM) Wait(ctx context.Context, index uint64) error {
+	for f.applied.Load() < index {
+		moved := f.next() // before looking again, so that no move is missed
+		if f.applied.Load() >= index {
+			return nil
+		}
+		if err := f.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// next is closed when the applied index moves the next time, or the FSM stops.
+func (f *FSM) next() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moved == nil {
+		f.moved = make(chan struct{})
+	}
+	return f.moved
+}

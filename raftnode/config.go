@@ -1,0 +1,210 @@
+package raftnode
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cpnode/cpnode/ops"
+)
+
+// Peer is one voter of the cluster.
+type Peer struct {
+	ID   string `json:"id"`
+	Addr string `json:"addr"` // host:port of its raft port, resolved at each dial
+}
+
+// Config says how to run a node. Start from DefaultConfig.
+type Config struct {
+	// NodeID names the node within its cluster for ever; 1 to 64 bytes of
+	// letters, digits, '.', '_', '-'.
+	NodeID string
+	// DataDir holds everything the node keeps; it is made when missing.
+	DataDir string
+	// RaftAddr is the host:port to listen on. Port 0 picks a free one.
+	RaftAddr string
+	// RaftAdvertise is where others reach this node; empty: the address of this
+	// node in Peers, or of a node without peers the one it listens on.
+	RaftAdvertise string
+	// Peers is every node of the cluster, this one included, the same on all of
+	// them. Empty: the node is a cluster of its own.
+	Peers []Peer
+
+	// Settings go into log entries and bound requests.
+	Settings ops.Settings
+	// MaxProposals and MaxProposalBytes bound what is proposed and not yet
+	// answered; beyond them a write is refused with OVERLOADED.
+	MaxProposals     int
+	MaxProposalBytes int64
+	// OutcomeTimeout bounds the wait for one entry's outcome.
+	OutcomeTimeout time.Duration
+	// ReadTimeout bounds the wait until a read may be answered.
+	ReadTimeout time.Duration
+
+	// HeartbeatTimeout, ElectionTimeout, LeaderLeaseTimeout and CommitTimeout
+	// are raft's. A cluster of one uses far shorter ones to elect itself.
+	HeartbeatTimeout   time.Duration
+	ElectionTimeout    time.Duration
+	LeaderLeaseTimeout time.Duration
+	CommitTimeout      time.Duration
+	// MaxAppendEntries bounds the entries of one message, of one write to the
+	// log, and of one transaction on the state.
+	MaxAppendEntries int
+	// TrailingLogs entries stay in the log behind a snapshot, so that a node that
+	// was away for a moment, or is busy installing one, needs no other.
+	TrailingLogs uint64
+	// SnapshotThreshold entries after the last one, looked at every one to two
+	// SnapshotIntervals, a snapshot is taken.
+	SnapshotThreshold uint64
+	SnapshotInterval  time.Duration
+
+	// StateSync says when the state file is synced: "always", with every
+	// transaction.
+	StateSync string
+	// StateMaxBytes bounds the state file; 0 is no bound.
+	StateMaxBytes int
+
+	// Logger takes the node's and raft's lines; nil drops them.
+	Logger *slog.Logger
+	// Registerer takes the metrics; nil keeps none. Nodes that share a process
+	// need one each, or labels (prometheus.WrapRegistererWith).
+	Registerer prometheus.Registerer
+	// Now is the wall clock that stamps entries.
+	Now func() time.Time
+
+	// confirm overrides how leadership is confirmed, for tests that compare.
+	confirm confirmFunc
+}
+
+// StateSyncAlways syncs the state file with every transaction.
+const StateSyncAlways = "always"
+
+// DefaultConfig is everything but NodeID, DataDir and the addresses. Its timers
+// let the others notice a dead leader within a second and have a new one within
+// two, also on machines where a disk write now and then takes 200 ms.
+func DefaultConfig() Config {
+	return Config{
+		RaftAddr: "127.0.0.1:7400",
+		Settings: ops.DefaultSettings(), MaxProposals: 4096, MaxProposalBytes: 64 << 20,
+		OutcomeTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second,
+		HeartbeatTimeout: 500 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
+		LeaderLeaseTimeout: 500 * time.Millisecond, CommitTimeout: 50 * time.Millisecond,
+		MaxAppendEntries: 512,
+		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
+		StateSync: StateSyncAlways, Now: time.Now,
+	}
+}
+
+// Validate names the first field that is wrong.
+func (c *Config) Validate() error {
+	switch {
+	case !validNodeID(c.NodeID):
+		return fmt.Errorf("NodeID: %q must be 1 to %d letters, digits, '.', '_' or '-'", c.NodeID, maxNodeID)
+	case c.DataDir == "":
+		return fmt.Errorf("DataDir: must be given")
+	case c.MaxProposals < 1:
+		return fmt.Errorf("MaxProposals: %d must be at least 1", c.MaxProposals)
+	case c.MaxProposalBytes < int64(c.Settings.Limits.EntryBytes):
+		return fmt.Errorf("MaxProposalBytes: %d must hold one entry (%d)", c.MaxProposalBytes, c.Settings.Limits.EntryBytes)
+	case c.Settings.Limits.EntryBytes < 1 || c.Settings.Limits.RequestBytes < 1:
+		return fmt.Errorf("Settings.Limits: EntryBytes and RequestBytes must be at least 1")
+	case c.OutcomeTimeout <= 0:
+		return fmt.Errorf("OutcomeTimeout: must be positive")
+	case c.ReadTimeout <= 0:
+		return fmt.Errorf("ReadTimeout: must be positive")
+	case c.StateSync != StateSyncAlways:
+		return fmt.Errorf("StateSync: %q must be %q", c.StateSync, StateSyncAlways)
+	case c.Now == nil:
+		return fmt.Errorf("Now: must be given")
+	}
+	if err := validAddr(c.RaftAddr, true); err != nil {
+		return fmt.Errorf("RaftAddr: %w", err)
+	}
+	if err := c.validatePeers(); err != nil {
+		return err
+	}
+	if err := raft.ValidateConfig(c.RaftConfig()); err != nil {
+		return fmt.Errorf("raft timers: %w", err)
+	}
+	return nil
+}
+
+func (c *Config) validatePeers() error {
+	if c.RaftAdvertise != "" {
+		if err := validAddr(c.RaftAdvertise, false); err != nil {
+			return fmt.Errorf("RaftAdvertise: %w", err)
+		}
+	}
+	ids, addrs := map[string]bool{}, map[string]bool{}
+	for _, p := range c.Peers {
+		if !validNodeID(p.ID) {
+			return fmt.Errorf("Peers: %q is not a node id", p.ID)
+		}
+		if err := validAddr(p.Addr, false); err != nil {
+			return fmt.Errorf("Peers: %s: %w", p.ID, err)
+		}
+		if ids[p.ID] || addrs[p.Addr] {
+			return fmt.Errorf("Peers: %s=%s is there twice", p.ID, p.Addr)
+		}
+		ids[p.ID], addrs[p.Addr] = true, true
+		if p.ID == c.NodeID && c.RaftAdvertise != "" && p.Addr != c.RaftAdvertise {
+			return fmt.Errorf("Peers: %s=%s is not this node's RaftAdvertise %s", p.ID, p.Addr, c.RaftAdvertise)
+		}
+	}
+	if len(c.Peers) > 0 && !ids[c.NodeID] {
+		return fmt.Errorf("Peers: this node (%s) is missing", c.NodeID)
+	}
+	return nil
+}
+
+const maxNodeID = 64
+
+func validNodeID(id string) bool {
+	if id == "" || len(id) > maxNodeID {
+		return false
+	}
+	return strings.IndexFunc(id, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-')
+	}) < 0
+}
+
+// validAddr checks host:port. Others cannot dial a wildcard address or port 0.
+func validAddr(addr string, toListen bool) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q is not host:port", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%q: port %q is not a port", addr, port)
+	}
+	if ip := net.ParseIP(host); !toListen && (host == "" || port == "0" || ip != nil && ip.IsUnspecified()) {
+		return fmt.Errorf("%q is not an address that others can dial", addr)
+	}
+	return nil
+}
+
+// singleTimeout is how long a node that is its own cluster waits before it elects
+// itself: there is nobody to hear from.
+const singleTimeout = 10 * time.Millisecond
+
+// RaftConfig is the raft configuration that the node runs with, without logger.
+func (c *Config) RaftConfig() *raft.Config {
+	r := raft.DefaultConfig()
+	r.LocalID = raft.ServerID(c.NodeID)
+	r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout
+	if len(c.Peers) <= 1 {
+		r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = singleTimeout, singleTimeout, singleTimeout
+	}
+	r.CommitTimeout = c.CommitTimeout
+	r.MaxAppendEntries, r.BatchApplyCh = c.MaxAppendEntries, true
+	r.TrailingLogs, r.SnapshotThreshold, r.SnapshotInterval = c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval
+	r.NoLegacyTelemetry = true
+	// The state file says itself how far it is; see Node.restoreState.
+	r.NoSnapshotRestoreOnStart = true
+	return r
+}

@@ -1,0 +1,223 @@
+package raftnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cpnode/cpnode/ops"
+)
+
+// A forwarded request is a frame; its answer a byte that says whether the
+// receiver led, and if so a frame.
+const (
+	answeredByLeader byte = 0
+	answeredNotLead  byte = 1
+)
+
+const (
+	forwardSlack       = 64 << 10  // a request's frame beyond the body limit
+	forwardAnswerLimit = 256 << 20 // an answer of 100,000 rows takes a fifth of it
+	forwardIdle        = 64        // idle connections kept
+	forwardLimit       = 1024      // requests in flight
+)
+
+// Forward hands payload to the leader's handler and returns its answer. Errors:
+// ErrNotLeader when no leader is known, none was reached or the one reached does
+// not lead: nothing was done; *ops.Error with OUTCOME_UNKNOWN after the first byte
+// was sent, OVERLOADED, REQUEST_TOO_LARGE, SHUTTING_DOWN or NODE_CORRUPT.
+func (n *Node) Forward(ctx context.Context, payload []byte) ([]byte, error) {
+	if err := n.serving(); err != nil {
+		return nil, err
+	}
+	if limit := n.forwardRequestLimit(); len(payload) > limit {
+		return nil, ops.Errorf(ops.RequestTooLarge, "request of %d bytes, at most %d are forwarded", len(payload), limit)
+	}
+	addr, id := n.raft.LeaderWithID()
+	if addr == "" || string(id) == n.config.NodeID {
+		return nil, ErrNotLeader
+	}
+	if !n.forwards.enter() {
+		return nil, ops.Errorf(ops.Overloaded, "%d requests to the leader are in flight", forwardLimit)
+	}
+	defer n.forwards.leave()
+	conn, err := n.forwards.get(ctx, string(addr))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	answer, err := n.exchange(ctx, conn, payload)
+	if err != nil && !errors.Is(err, ErrNotLeader) {
+		conn.Close()
+		return nil, unknown("forwarded to %s: %v", id, err)
+	}
+	n.forwards.put(string(addr), conn)
+	return answer, err
+}
+
+func (n *Node) forwardRequestLimit() int { return n.config.Settings.Limits.RequestBytes + forwardSlack }
+
+// forwardTimeout bounds what a forwarded request may take: the leader's own waits,
+// and the way.
+func (n *Node) forwardTimeout() time.Duration {
+	return n.config.OutcomeTimeout + n.config.ReadTimeout + transportTimeout
+}
+
+// exchange sends one request and reads its answer.
+func (n *Node) exchange(ctx context.Context, conn net.Conn, payload []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.forwardTimeout())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := writeFrame(conn, payload); err != nil {
+		return nil, err
+	}
+	var led [1]byte
+	if _, err := io.ReadFull(conn, led[:]); err != nil {
+		return nil, err
+	}
+	if led[0] == answeredNotLead {
+		return nil, ErrNotLeader
+	}
+	return readFrame(conn, forwardAnswerLimit)
+}
+
+// HandleForwarded sets what answers requests that other nodes forward to this one
+// while it leads. The handler gets the payload for itself, and a context that ends
+// with the node or after the longest wait of an operation.
+func (n *Node) HandleForwarded(handler func(ctx context.Context, payload []byte) []byte) {
+	n.handler.Store(&handler)
+}
+
+// serveForwarded answers requests until the connection ends.
+func (n *Node) serveForwarded(conn net.Conn) {
+	for {
+		payload, err := readFrame(conn, n.forwardRequestLimit())
+		if err != nil {
+			return
+		}
+		if err := n.answerForwarded(conn, payload); err != nil {
+			return
+		}
+	}
+}
+
+func (n *Node) answerForwarded(conn net.Conn, payload []byte) error {
+	ctx, cancel := context.WithTimeout(n.ctx, n.forwardTimeout())
+	defer cancel()
+	led := []byte{answeredNotLead}
+	var answer []byte
+	if handler := n.handler.Load(); handler != nil && n.leading() != nil {
+		led[0] = answeredByLeader
+		answer = (*handler)(ctx, payload)
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(transportTimeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(led); err != nil || led[0] == answeredNotLead {
+		return err
+	}
+	return writeFrame(conn, answer)
+}
+
+// forwards keeps connections to the leader, each of which carries one request at a
+// time.
+type forwards struct {
+	dial  func(ctx context.Context, addr string) (net.Conn, error)
+	slots chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	addr   string // of the idle connections
+	idle   []net.Conn
+}
+
+func newForwards(dial func(ctx context.Context, addr string) (net.Conn, error)) *forwards {
+	return &forwards{dial: dial, slots: make(chan struct{}, forwardLimit)}
+}
+
+func (f *forwards) enter() bool {
+	select {
+	case f.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *forwards) leave() { <-f.slots }
+
+// get is an idle connection that is still open at the other end, or a new one.
+func (f *forwards) get(ctx context.Context, addr string) (net.Conn, error) {
+	for {
+		conn := f.pop(addr)
+		if conn == nil {
+			return f.dial(ctx, addr)
+		}
+		if alive(conn) {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}
+
+func (f *forwards) pop(addr string) net.Conn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if addr != f.addr {
+		f.drop()
+		f.addr = addr
+	}
+	if len(f.idle) == 0 {
+		return nil
+	}
+	conn := f.idle[len(f.idle)-1]
+	f.idle = f.idle[:len(f.idle)-1]
+	return conn
+}
+
+func (f *forwards) put(addr string, conn net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || addr != f.addr || len(f.idle) == forwardIdle || conn.SetDeadline(time.Time{}) != nil {
+		conn.Close()
+		return
+	}
+	f.idle = append(f.idle, conn)
+}
+
+func (f *forwards) drop() {
+	for _, conn := range f.idle {
+		conn.Close()
+	}
+	f.idle = nil
+}
+
+func (f *forwards) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	f.drop()
+}
+
+// alive looks, without waiting, whether the other end has closed an idle
+// connection. A request on a connection that a leader closed when it went away
+// would fail with its outcome unknown, though nothing was done.
+func alive(conn net.Conn) bool {
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, err := syscall.Read(int(fd), b[:])
+		open = errors.Is(err, syscall.EAGAIN)
+		return true
+	})
+	return err == nil && open
+}

@@ -1,0 +1,67 @@
+package raftnode
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// freshness knows since when this node's state holds all that its leader had
+// reported committed.
+type freshness struct {
+	applied func(commit uint64) bool // whether the state holds everything up to commit
+
+	mu      sync.Mutex
+	at      time.Time // the state is as new as the leader's was at this time
+	pending report    // the oldest report that the state had not reached
+}
+
+// report is a commit index that a leader sent, and when it came.
+type report struct {
+	commit uint64
+	at     time.Time
+}
+
+// observe takes a message on its way to raft. Heartbeats carry no commit index:
+// they say that a leader lives, not what it has committed.
+func (f *freshness) observe(rpc *raft.RPC, term uint64) {
+	m, ok := rpc.Command.(*raft.AppendEntriesRequest)
+	if !ok || m.Term < term || m.LeaderCommitIndex == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	f.settle()
+	if f.applied(m.LeaderCommitIndex) {
+		f.at = now
+	} else if f.pending.commit == 0 {
+		f.pending = report{commit: m.LeaderCommitIndex, at: now}
+	}
+}
+
+// settle looks whether the state has reached the pending report.
+func (f *freshness) settle() {
+	if f.pending.commit != 0 && f.applied(f.pending.commit) {
+		f.at, f.pending = f.pending.at, report{}
+	}
+}
+
+// lost notes that this node led until now.
+func (f *freshness) lost(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at, f.pending = now, report{}
+}
+
+// staleness is how old the state is at most; Unknown before any leader reported.
+func (f *freshness) staleness() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settle()
+	if f.at.IsZero() {
+		return Unknown
+	}
+	return time.Since(f.at)
+}

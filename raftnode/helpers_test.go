@@ -1,0 +1,199 @@
+package raftnode
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+// testConfig has timers short enough for a test and long enough for a busy
+// machine.
+func testConfig(t *testing.T, id string) Config {
+	c := DefaultConfig()
+	c.NodeID, c.DataDir, c.RaftAddr = id, filepath.Join(t.TempDir(), id), "127.0.0.1:0"
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 200*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
+	c.CommitTimeout = 10 * time.Millisecond
+	if testing.Verbose() {
+		c.Logger = slog.New(slog.NewTextHandler(testWriter{t}, nil)).With("node", id)
+	}
+	return c
+}
+
+// testWriter passes log lines on until the test ends: raft has goroutines that
+// outlive it for a moment.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	if w.t.Context().Err() == nil {
+		w.t.Logf("%s", p[:len(p)-1])
+	}
+	return len(p), nil
+}
+
+func openNode(t *testing.T, c Config) *Node {
+	t.Helper()
+	n, err := Open(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	return n
+}
+
+func eventually(t *testing.T, cond func() bool, what string, args ...any) {
+	t.Helper()
+	require.Eventually(t, cond, 20*time.Second, 2*time.Millisecond, what, args)
+}
+
+func ready(t *testing.T, n *Node) {
+	t.Helper()
+	eventually(t, func() bool { return n.Ready() == nil }, "%s is ready: %v", n.config.NodeID, n.Ready())
+}
+
+// cluster is three nodes, or as many as ids; nodes are nil while they are down.
+type cluster struct {
+	t       *testing.T
+	configs []Config
+	nodes   []*Node
+}
+
+// newCluster prepares nodes, on ports that were free a moment ago, and starts none.
+func newCluster(t *testing.T, change func(*Config)) *cluster {
+	c := &cluster{t: t, configs: make([]Config, 3), nodes: make([]*Node, 3)}
+	var peers []Peer
+	for i := range c.configs {
+		c.configs[i] = testConfig(t, fmt.Sprintf("n%d", i+1))
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		c.configs[i].RaftAddr = l.Addr().String()
+		require.NoError(t, l.Close())
+		peers = append(peers, Peer{ID: c.configs[i].NodeID, Addr: c.configs[i].RaftAddr})
+	}
+	for i := range c.configs {
+		c.configs[i].Peers = peers
+		if change != nil {
+			change(&c.configs[i])
+		}
+	}
+	t.Cleanup(c.stopAll)
+	return c
+}
+
+// startCluster starts all nodes and waits until they are ready.
+func startCluster(t *testing.T, change func(*Config)) *cluster {
+	t.Helper()
+	c := newCluster(t, change)
+	for i := range c.configs {
+		c.start(i)
+	}
+	for _, n := range c.nodes {
+		ready(t, n)
+	}
+	return c
+}
+
+func (c *cluster) start(i int) *Node {
+	c.t.Helper()
+	n, err := Open(c.configs[i])
+	require.NoError(c.t, err)
+	c.nodes[i] = n
+	return n
+}
+
+func (c *cluster) stop(i int) {
+	c.t.Helper()
+	if n := c.nodes[i]; n != nil {
+		c.nodes[i] = nil
+		require.NoError(c.t, n.Close())
+	}
+}
+
+func (c *cluster) stopAll() {
+	var all sync.WaitGroup
+	for i := range c.nodes {
+		all.Go(func() { c.stop(i) })
+	}
+	all.Wait()
+}
+
+// leader waits for a node that leads and is ready.
+func (c *cluster) leader() int {
+	c.t.Helper()
+	at := -1
+	eventually(c.t, func() bool {
+		for i, n := range c.nodes {
+			if n != nil && n.leading() != nil {
+				at = i
+			}
+		}
+		return at >= 0
+	}, "a leader")
+	return at
+}
+
+func (c *cluster) followers() []int {
+	c.t.Helper()
+	leader, all := c.leader(), []int{}
+	for i, n := range c.nodes {
+		if n != nil && i != leader {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+var testTopic = store.TopicID{15: 1}
+
+// createTopic makes testTopic with partitions 0 to 3.
+func createTopic(t *testing.T, n *Node) Result {
+	t.Helper()
+	r, err := n.Propose(t.Context(), &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: testTopic, TopicName: "t", NumPartitions: 4}}})
+	require.NoError(t, err)
+	return r
+}
+
+func commitOf(key string, partition int32) *ops.CommitFileRequest {
+	return &ops.CommitFileRequest{ObjectKey: key, Format: 1, FileSize: 100, Batches: []ops.CommitBatch{{
+		TopicID: testTopic, Partition: partition, Magic: 2, ByteSize: 100, LastOffset: 9,
+		ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LastSequence: -1,
+	}}}
+}
+
+func commit(ctx context.Context, n *Node, key string, partition int32) (Result, error) {
+	return n.Propose(ctx, commitOf(key, partition))
+}
+
+func mustCommit(t *testing.T, n *Node, key string, partition int32) Result {
+	t.Helper()
+	r, err := commit(t.Context(), n, key, partition)
+	require.NoError(t, err)
+	require.Equal(t, ops.None, r.Answer.(*ops.CommitFileResponse).Batches[0].Error)
+	return r
+}
+
+// highWatermark reads one partition of testTopic.
+func highWatermark(ctx context.Context, n *Node, o ReadOptions, partition int32) (int64, ReadInfo, error) {
+	var at int64
+	info, err := n.View(ctx, o, func(tx *store.ReadTx) error {
+		l, _, err := tx.LiveLog(store.LogKey{Topic: testTopic, Partition: partition})
+		at = l.HighWatermark
+		return err
+	})
+	return at, info, err
+}
+
+// meta is the head of a node's state.
+func meta(t *testing.T, n *Node) store.Meta {
+	t.Helper()
+	var m store.Meta
+	require.NoError(t, n.store.View(func(tx *store.ReadTx) error { m = tx.Meta(); return nil }))
+	return m
+}

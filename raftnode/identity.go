@@ -1,0 +1,203 @@
+package raftnode
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// Errors of a data directory that this node must not use.
+var (
+	// ErrNotDataDir: the directory holds something else.
+	ErrNotDataDir = errors.New("not a cpnode data directory")
+	// ErrOtherNode: the directory belongs to a node of another name.
+	ErrOtherNode = errors.New("data directory of another node")
+	// ErrLocked: another process has the directory open.
+	ErrLocked = errors.New("data directory is in use by another process")
+	// ErrLogLost: the directory's raft log does not belong to its state, or is gone.
+	ErrLogLost = errors.New("raft log is lost")
+)
+
+// instanceID names one data directory for ever. A node that comes back with
+// another one has lost its log, and what it promised in it.
+type instanceID [16]byte
+
+// clusterID names a cluster: the hash of the members it was formed from.
+type clusterID [16]byte
+
+func (id instanceID) String() string { return hex.EncodeToString(id[:]) }
+func (id clusterID) String() string  { return hex.EncodeToString(id[:]) }
+
+// MarshalText writes hexadecimal digits.
+func (id instanceID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// MarshalText writes hexadecimal digits.
+func (id clusterID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *instanceID) UnmarshalText(text []byte) error { return unhex(id[:], text) }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *clusterID) UnmarshalText(text []byte) error { return unhex(id[:], text) }
+
+func unhex(to, text []byte) error {
+	if hex.DecodedLen(len(text)) != len(to) {
+		return fmt.Errorf("%q is not %d hexadecimal digits", text, 2*len(to))
+	}
+	_, err := hex.Decode(to, text)
+	return err
+}
+
+// member is a peer and the data directory it had when the cluster was formed.
+type member struct {
+	Peer
+	Instance instanceID `json:"instance"`
+}
+
+// identity is what the file node.json holds. It is written before anything it
+// says is acted upon:
+//
+//	new directory    instance
+//	cluster formed   cluster, members: decided, the same on every member
+//	log begun        joined: the log exists, and must exist ever after
+type identity struct {
+	Format   int        `json:"format"`
+	NodeID   string     `json:"node_id"`
+	Instance instanceID `json:"instance"`
+	Cluster  clusterID  `json:"cluster"`
+	Members  []member   `json:"members,omitempty"`
+	Joined   bool       `json:"joined"`
+}
+
+const (
+	identityFormat = 1
+	identityFile   = "node.json"
+	stateFile      = "state.db"
+	logFile        = "raft.db"
+	snapshotDir    = "snapshots"
+)
+
+func (id *identity) formed() bool { return len(id.Members) > 0 }
+
+func (id *identity) member(nodeID string) (member, bool) {
+	for _, m := range id.Members {
+		if m.ID == nodeID {
+			return m, true
+		}
+	}
+	return member{}, false
+}
+
+// form fixes the members, in order of their ids, and with them the cluster's id.
+func (id *identity) form(members []member) {
+	members = slices.SortedFunc(slices.Values(members), func(a, b member) int { return strings.Compare(a.ID, b.ID) })
+	h := sha256.New()
+	for _, m := range members {
+		fmt.Fprintf(h, "%s=%s %s\n", m.ID, m.Addr, m.Instance)
+	}
+	id.Members = members
+	copy(id.Cluster[:], h.Sum(nil))
+}
+
+// peers is the members as they would be configured.
+func (id *identity) peers() []Peer {
+	peers := make([]Peer, len(id.Members))
+	for i, m := range id.Members {
+		peers[i] = m.Peer
+	}
+	return peers
+}
+
+// loadIdentity reads the identity of a locked data directory, or makes one for a
+// directory that is empty.
+func loadIdentity(dir, nodeID string) (identity, error) {
+	data, err := os.ReadFile(filepath.Join(dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return newIdentity(dir, nodeID)
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	var id identity
+	if err := json.Unmarshal(data, &id); err != nil || id.Format != identityFormat {
+		return id, fmt.Errorf("%w: %s does not hold format %d; restore it or begin with an empty directory", ErrNotDataDir, filepath.Join(dir, identityFile), identityFormat)
+	}
+	if id.NodeID != nodeID {
+		return id, fmt.Errorf("%w: %s belongs to %s, not to %s; give each node its own directory", ErrOtherNode, dir, id.NodeID, nodeID)
+	}
+	return id, nil
+}
+
+func newIdentity(dir, nodeID string) (identity, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return identity{}, err
+	}
+	for _, e := range entries {
+		// A fresh file system holds lost+found; a crash can leave the temporary file.
+		if e.Name() != "lost+found" && e.Name() != identityFile+".tmp" {
+			return identity{}, fmt.Errorf("%w: %s holds %s and no %s; name an empty or a new directory", ErrNotDataDir, dir, e.Name(), identityFile)
+		}
+	}
+	id := identity{Format: identityFormat, NodeID: nodeID}
+	if _, err := io.ReadFull(rand.Reader, id.Instance[:]); err != nil {
+		return id, err
+	}
+	return id, id.save(dir)
+}
+
+// save replaces the file at once and durably.
+func (id *identity) save(dir string) error {
+	data, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, identityFile)
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// lockDir makes the directory and takes it for this process until the returned
+// file is closed.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		err = fmt.Errorf("%w: %s; stop that process or name another directory", ErrLocked, dir)
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}

@@ -1,0 +1,87 @@
+package raftnode
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// leadership is one term of this node as leader, from its barrier on: the state
+// holds everything that earlier terms committed.
+type leadership struct {
+	term uint64
+	ctx  context.Context // ends with it
+}
+
+const (
+	barrierTimeout = 5 * time.Second // to be queued
+	barrierRetry   = 50 * time.Millisecond
+)
+
+// lead follows raft's notices of leadership until they end. It never blocks for
+// long: raft waits for it.
+func (n *Node) lead(notices <-chan bool) {
+	end := func() {} // ends the present leadership
+	defer func() { end() }()
+	for {
+		select {
+		case leads := <-notices:
+			end()
+			n.leads.Store(nil)
+			if !leads {
+				n.fresh.lost(time.Now())
+				n.logger.Info("no longer the leader")
+				continue
+			}
+			ctx, cancel := context.WithCancel(n.ctx)
+			end = cancel
+			n.run(func() { n.takeOver(ctx) })
+		case <-n.ctx.Done():
+			n.leads.Store(nil)
+			return
+		}
+	}
+}
+
+// takeOver waits until the state holds all that was committed before, and opens
+// the node for writes and linearizable reads. A barrier that fails is tried again
+// as long as raft says that this node leads: a leader that never opens would be a
+// dead one.
+func (n *Node) takeOver(ctx context.Context) {
+	for ctx.Err() == nil && n.raft.State() == raft.Leader {
+		term := n.raft.CurrentTerm()
+		err := n.raft.Barrier(barrierTimeout).Error()
+		if err == nil && n.raft.CurrentTerm() == term && n.raft.State() == raft.Leader && ctx.Err() == nil {
+			l := &leadership{term: term, ctx: ctx}
+			n.leads.Store(l)
+			if ctx.Err() != nil { // lost meanwhile, and cleared before it was set
+				n.leads.CompareAndSwap(l, nil)
+				return
+			}
+			n.logger.Info("leader", "term", term)
+			return
+		}
+		if err != nil {
+			n.logger.Warn("cannot take over yet", "term", term, "error", err)
+		}
+		select {
+		case <-time.After(barrierRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// leading is this node's present leadership, or nil.
+func (n *Node) leading() *leadership {
+	l := n.leads.Load()
+	if l == nil || !n.holds(l) {
+		return nil
+	}
+	return l
+}
+
+// holds says whether this node still leads in l's term, as far as it knows.
+func (n *Node) holds(l *leadership) bool {
+	return n.raft.State() == raft.Leader && n.raft.CurrentTerm() == l.term && n.log.term.Load() == l.term
+}

@@ -1,0 +1,327 @@
+package raftnode
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// ErrLogDamaged is wrapped by every error that says that the raft log holds what
+// was not written: the node must be rebuilt.
+var ErrLogDamaged = errors.New("raft log is damaged")
+
+// logStore is raft's log and stable store on raft-boltdb, with a checksum on
+// every entry and value. An entry's CRC-32C, over its index, term, type, time,
+// data and extensions, is the last four bytes of the extensions it is stored
+// with; a value's, over key and value, is the last four bytes of the value.
+type logStore struct {
+	bolt      *raftboltdb.BoltStore
+	snapshots raft.SnapshotStore
+	gaps      gaps
+	timed     func(op string, d time.Duration)
+	// halt stops the node; it is set once raft runs.
+	halt atomic.Pointer[func(error)]
+
+	// term is the highest term that this node has voted or been told of.
+	term atomic.Uint64
+}
+
+var (
+	_ raft.LogStore          = (*logStore)(nil)
+	_ raft.MonotonicLogStore = (*logStore)(nil)
+	_ raft.StableStore       = (*logStore)(nil)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const (
+	crcSize        = 4
+	logLockTimeout = 2 * time.Second
+	logMmapBytes   = 256 << 20
+	// deleteStep bounds one transaction of DeleteRange, so that appends need not
+	// wait for the whole of a compaction.
+	deleteStep = 1024
+)
+
+// The keys under which raft keeps its promises.
+var (
+	keyCurrentTerm  = []byte("CurrentTerm")
+	keyLastVoteTerm = []byte("LastVoteTerm")
+)
+
+func boltOptions(readOnly bool) *bbolt.Options {
+	o := *bbolt.DefaultOptions
+	o.Timeout = logLockTimeout
+	o.ReadOnly = readOnly
+	o.NoFreelistSync = true
+	o.FreelistType = bbolt.FreelistMapType
+	o.InitialMmapSize = logMmapBytes
+	return &o
+}
+
+// openLog opens the log that goes with snapshots; timed is told how long each read
+// and write took.
+func openLog(path string, snapshots raft.SnapshotStore, timed func(op string, d time.Duration)) (*logStore, error) {
+	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("%w: %s", ErrLocked, path)
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("%w: %s: %w", ErrLogDamaged, path, err)
+	case err != nil:
+		return nil, fmt.Errorf("open raft log: %w", err)
+	}
+	s := &logStore{bolt: bolt, snapshots: snapshots, timed: timed}
+	for _, key := range [][]byte{keyCurrentTerm, keyLastVoteTerm} {
+		if err := s.loadTerm(key); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), bolt.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *logStore) loadTerm(key []byte) error {
+	term, err := s.GetUint64(key)
+	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return nil
+	}
+	s.sawTerm(term)
+	return err
+}
+
+// scanGaps notes the entries after the state's index that the state machine will
+// never see. It is called once, before raft starts.
+func (s *logStore) scanGaps(applied uint64) error {
+	first, err := s.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := s.LastIndex()
+	if err != nil {
+		return err
+	}
+	for i := max(applied+1, first); first > 0 && i <= last; i++ {
+		var entry raft.Log
+		if err := s.GetLog(i, &entry); err != nil {
+			return err
+		}
+		s.gaps.add(&entry)
+	}
+	return nil
+}
+
+func (s *logStore) Close() error { return s.bolt.Close() }
+
+func (s *logStore) FirstIndex() (uint64, error) { return s.bolt.FirstIndex() }
+
+func (s *logStore) LastIndex() (uint64, error) { return s.bolt.LastIndex() }
+
+// GetLog reads and checks one entry.
+func (s *logStore) GetLog(index uint64, entry *raft.Log) error {
+	defer s.time("read", time.Now())
+	err := s.bolt.GetLog(index, entry)
+	switch {
+	case errors.Is(err, raft.ErrLogNotFound):
+		return err
+	case err != nil:
+		return s.fatal(fmt.Errorf("%w: entry %d does not decode: %w", ErrLogDamaged, index, err))
+	}
+	if err := openEntry(index, entry); err != nil {
+		return s.fatal(err)
+	}
+	return nil
+}
+
+// fatal stops the node, and ends raft's goroutine: raft would panic over a log
+// that it cannot read or a term that it cannot store. Before raft runs, it returns
+// the error.
+func (s *logStore) fatal(err error) error {
+	if halt := s.halt.Load(); halt != nil {
+		(*halt)(err)
+		runtime.Goexit()
+	}
+	return err
+}
+
+// openEntry checks an entry as it was stored and takes the checksum off.
+func openEntry(index uint64, entry *raft.Log) error {
+	n := len(entry.Extensions) - crcSize
+	if n < 0 || entry.Index != index {
+		return fmt.Errorf("%w: entry %d is not what its place says", ErrLogDamaged, index)
+	}
+	sum := entry.Extensions[n:]
+	if entry.Extensions = entry.Extensions[:n:n]; n == 0 {
+		entry.Extensions = nil
+	}
+	if entryCRC(entry) != binary.BigEndian.Uint32(sum) {
+		return fmt.Errorf("%w: checksum mismatch in entry %d", ErrLogDamaged, index)
+	}
+	return nil
+}
+
+func entryCRC(entry *raft.Log) uint32 {
+	var head [33]byte
+	binary.BigEndian.PutUint64(head[0:], entry.Index)
+	binary.BigEndian.PutUint64(head[8:], entry.Term)
+	binary.BigEndian.PutUint64(head[16:], uint64(entry.AppendedAt.UnixNano()))
+	binary.BigEndian.PutUint64(head[24:], uint64(len(entry.Data)))
+	head[32] = byte(entry.Type)
+	crc := crc32.Checksum(head[:], castagnoli)
+	crc = crc32.Update(crc, castagnoli, entry.Data)
+	return crc32.Update(crc, castagnoli, entry.Extensions)
+}
+
+func (s *logStore) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.Log{entry}) }
+
+// StoreLogs appends entries in one durable write. They are shared with raft and
+// not changed.
+func (s *logStore) StoreLogs(entries []*raft.Log) error {
+	defer s.time("append", time.Now())
+	room := make([]raft.Log, len(entries))
+	sealed := make([]*raft.Log, len(entries))
+	for i, entry := range entries {
+		room[i] = *entry
+		room[i].Extensions = binary.BigEndian.AppendUint32(entry.Extensions[:len(entry.Extensions):len(entry.Extensions)], entryCRC(entry))
+		sealed[i] = &room[i]
+	}
+	// Noted before the write: an entry that failed to be written is never
+	// committed under this index, or is stored again with its own type.
+	for _, entry := range entries {
+		s.gaps.add(entry)
+	}
+	return s.bolt.StoreLogs(sealed)
+}
+
+// IsMonotonic tells raft to delete the whole log when it has installed a snapshot.
+// It would otherwise keep entries from before, which may never have been
+// committed, and send them to others if it came to lead.
+func (s *logStore) IsMonotonic() bool { return true }
+
+// DeleteRange deletes the oldest entries up to last, or the newest from first on,
+// in steps: what remains is without a hole whenever the process dies.
+//
+// Entries up to the newest snapshot are only ever deleted as the oldest, those
+// after it as the newest. When raft asks for the whole log after installing a
+// snapshot, it still counts on what came after the snapshot: that is kept.
+func (s *logStore) DeleteRange(first, last uint64) error {
+	defer s.time("delete", time.Now())
+	snapshot, err := newestSnapshot(s.snapshots)
+	if err != nil {
+		return err
+	}
+	if snapshot == nil || first > snapshot.Index {
+		return s.deleteNewest(first)
+	}
+	return s.deleteOldest(min(last, snapshot.Index))
+}
+
+// newestSnapshot is nil when there is none.
+func newestSnapshot(snapshots raft.SnapshotStore) (*raft.SnapshotMeta, error) {
+	list, err := snapshots.List()
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// deleteOldest looks after each step whether it is done: raft-boltdb deletes under
+// a cursor, which can skip a key.
+func (s *logStore) deleteOldest(last uint64) error {
+	s.gaps.dropTo(last)
+	oldest, err := s.FirstIndex()
+	for err == nil && oldest != 0 && oldest <= last {
+		if err = s.bolt.DeleteRange(oldest, min(last, oldest+deleteStep-1)); err == nil {
+			oldest, err = s.FirstIndex()
+		}
+	}
+	return err
+}
+
+// deleteNewest works like deleteOldest, from the other end.
+func (s *logStore) deleteNewest(first uint64) error {
+	newest, err := s.LastIndex()
+	for err == nil && newest >= first {
+		if err = s.bolt.DeleteRange(max(first, newest-min(newest, deleteStep-1)), newest); err == nil {
+			newest, err = s.LastIndex()
+		}
+	}
+	s.gaps.dropFrom(first)
+	return err
+}
+
+func (s *logStore) time(op string, start time.Time) { s.timed(op, time.Since(start)) }
+
+// Set stores a value with its checksum.
+func (s *logStore) Set(key, value []byte) error {
+	defer s.time("set", time.Now())
+	sealed := append(make([]byte, 0, len(value)+crcSize), value...)
+	return s.bolt.Set(key, binary.BigEndian.AppendUint32(sealed, valueCRC(key, value)))
+}
+
+func valueCRC(key, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}
+
+// Get reads and checks a value; one that was never set is ErrKeyNotFound, whose
+// text raft knows.
+func (s *logStore) Get(key []byte) ([]byte, error) {
+	sealed, err := s.bolt.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	return openValue(key, sealed)
+}
+
+func openValue(key, sealed []byte) ([]byte, error) {
+	n := len(sealed) - crcSize
+	if n < 0 || valueCRC(key, sealed[:n]) != binary.BigEndian.Uint32(sealed[n:]) {
+		return nil, fmt.Errorf("%w: checksum mismatch in %s", ErrLogDamaged, key)
+	}
+	return sealed[:n], nil
+}
+
+// SetUint64 stores a number.
+func (s *logStore) SetUint64(key []byte, value uint64) error {
+	if string(key) == string(keyCurrentTerm) || string(key) == string(keyLastVoteTerm) {
+		s.sawTerm(value)
+	}
+	err := s.Set(key, binary.BigEndian.AppendUint64(nil, value))
+	if err != nil && string(key) == string(keyCurrentTerm) {
+		return s.fatal(fmt.Errorf("raft term: %w", err))
+	}
+	return err
+}
+
+// GetUint64 reads a number.
+func (s *logStore) GetUint64(key []byte) (uint64, error) {
+	value, err := s.Get(key)
+	if err != nil {
+		return 0, err
+	}
+	if len(value) != 8 {
+		return 0, fmt.Errorf("%w: %s is not a number", ErrLogDamaged, key)
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// sawTerm notes a term before it is stored, and so before any vote in it is given.
+// raft's own CurrentTerm is not enough to answer a term question: raft handles
+// heartbeats beside its main loop, and one of an older term can set the term back
+// for a moment.
+func (s *logStore) sawTerm(term uint64) {
+	for {
+		old := s.term.Load()
+		if term <= old || s.term.CompareAndSwap(old, term) {
+			return
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package raftnode
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cpnode/cpnode/fsm"
+	"github.com/cpnode/cpnode/ops"
+)
+
+// metrics of one node. None has a label whose values grow with topics, partitions
+// or clients.
+type metrics struct {
+	registerer prometheus.Registerer
+	collectors []prometheus.Collector
+	registered []prometheus.Collector
+
+	proposals     *prometheus.CounterVec
+	entryBytes    prometheus.Histogram
+	batchEntries  prometheus.Histogram
+	applySeconds  prometheus.Histogram
+	logSeconds    *prometheus.HistogramVec
+	confirmations *prometheus.CounterVec
+	confirmTime   prometheus.Histogram
+}
+
+var (
+	// From a cached read to a disk that hangs, in steps of two: one fsync takes
+	// 0.2 to 20 ms on what people run this on.
+	ioSeconds = prometheus.ExponentialBuckets(0.000_05, 2, 18)
+	// From the smallest entry to the largest one allowed by default, 1 MiB.
+	entrySizes = prometheus.ExponentialBuckets(64, 4, 8)
+	// Up to MaxAppendEntries' largest value.
+	batchSizes = prometheus.ExponentialBuckets(1, 2, 11)
+)
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		registerer:    registerer,
+		proposals:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_proposals_total", Help: "Log entries proposed, by outcome."}, []string{"outcome"}),
+		entryBytes:    histogram("cpnode_entry_bytes", "Size of proposed log entries.", entrySizes),
+		batchEntries:  histogram("cpnode_apply_batch_entries", "Log entries applied in one transaction.", batchSizes),
+		applySeconds:  histogram("cpnode_apply_duration_seconds", "Time of one transaction that applies log entries.", ioSeconds),
+		logSeconds:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cpnode_raft_log_duration_seconds", Help: "Time of one call of the raft log, by kind.", Buckets: ioSeconds}, []string{"op"}),
+		confirmations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_leader_confirmations_total", Help: "Rounds of term questions for linearizable reads, by outcome."}, []string{"outcome"}),
+		confirmTime:   histogram("cpnode_leader_confirmation_duration_seconds", "Time of one round of term questions.", ioSeconds),
+	}
+	m.collectors = []prometheus.Collector{m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
+	return m
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+}
+
+// register registers the node's metrics and more.
+func (m *metrics) register(more []prometheus.Collector) error {
+	if m.registerer == nil {
+		return nil
+	}
+	for _, c := range append(m.collectors, more...) {
+		if err := m.registerer.Register(c); err != nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+		m.registered = append(m.registered, c)
+	}
+	return nil
+}
+
+func (m *metrics) unregister() {
+	for _, c := range m.registered {
+		m.registerer.Unregister(c)
+	}
+}
+
+// gauges read the node when they are collected.
+func (n *Node) gauges() []prometheus.Collector {
+	gauge := func(name, help string, read func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
+	}
+	return []prometheus.Collector{
+		gauge("cpnode_raft_term", "Present term.", func() float64 { return float64(n.raft.CurrentTerm()) }),
+		gauge("cpnode_raft_leader", "1 on the leader.", func() float64 { return one(n.raft.State() == raft.Leader) }),
+		gauge("cpnode_raft_has_leader", "1 when a leader is known.", func() float64 { return one(n.LeaderID() != "") }),
+		gauge("cpnode_raft_last_index", "End of this node's log.", func() float64 { return float64(n.raft.LastIndex()) }),
+		gauge("cpnode_raft_commit_index", "Last entry known to be committed.", func() float64 { return float64(n.raft.CommitIndex()) }),
+		gauge("cpnode_applied_index", "Last entry in the state.", func() float64 { return float64(n.fsm.Applied()) }),
+		gauge("cpnode_staleness_seconds", "Age of the state behind what the leader had committed; -1 when unknown.", n.stalenessSeconds),
+		gauge("cpnode_node_failed", "1 once the node has stopped over something it cannot go on from.", func() float64 { return one(n.Err() != nil) }),
+	}
+}
+
+func (n *Node) stalenessSeconds() float64 {
+	if s := n.Staleness(); s != Unknown {
+		return s.Seconds()
+	}
+	return -1
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (m *metrics) logTimed(op string, d time.Duration) {
+	m.logSeconds.WithLabelValues(op).Observe(d.Seconds())
+}
+
+// proposed counts one entry, or its refusal.
+func (m *metrics) proposed(err error) {
+	outcome := "done"
+	var answer *ops.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &answer) && answer.Code == ops.OutcomeUnknown:
+		outcome = "unknown"
+	case errors.As(err, &answer) && answer.Code == ops.Overloaded:
+		outcome = "overloaded"
+	default:
+		outcome = "refused"
+	}
+	m.proposals.WithLabelValues(outcome).Inc()
+}
+
+func (m *metrics) confirmed(d time.Duration, err error) {
+	outcome := "confirmed"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.confirmations.WithLabelValues(outcome).Inc()
+	m.confirmTime.Observe(d.Seconds())
+}
+
+// timedFSM measures the state machine, which itself knows no clock.
+type timedFSM struct {
+	*fsm.FSM
+	metrics *metrics
+}
+
+// ApplyBatch implements raft.BatchingFSM.
+func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
+	start := time.Now()
+	answers := t.FSM.ApplyBatch(entries)
+	t.metrics.applySeconds.Observe(time.Since(start).Seconds())
+	t.metrics.batchEntries.Observe(float64(len(entries)))
+	return answers
+}

@@ -1,0 +1,396 @@
+package raftnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cpnode/cpnode/fsm"
+	"github.com/cpnode/cpnode/store"
+)
+
+// Node is one running node. Its methods may be called from any goroutine.
+type Node struct {
+	config  Config
+	logger  *slog.Logger
+	metrics *metrics
+
+	lock      *os.File
+	identity  atomic.Pointer[identity]
+	store     *store.Store
+	fsm       *fsm.FSM
+	log       *logStore
+	network   *network
+	transport *transport
+	raft      *raft.Raft
+
+	inFlight  inFlight
+	leads     atomic.Pointer[leadership]
+	confirmer *confirmer
+	fresh     freshness
+	forwards  *forwards
+	handler   atomic.Pointer[func(context.Context, []byte) []byte]
+	waiting   atomic.Pointer[string] // why the cluster is not formed yet
+	quiet     quieter
+
+	ctx        context.Context // ends when the node stops
+	cancel     context.CancelFunc
+	done       sync.WaitGroup // goroutines that end with ctx
+	failure    atomic.Pointer[error]
+	failed     chan struct{}
+	closing    atomic.Bool
+	closed     sync.Once
+	closeError error
+}
+
+// Open starts a node on its data directory. It returns as soon as the node runs,
+// which is before it has a leader and, the first time, before its cluster is
+// formed: see Ready. The errors say what to do: ErrLocked, ErrNotDataDir,
+// ErrOtherNode, ErrLogLost, ErrLogDamaged, store.ErrCorrupt, or an invalid Config.
+func Open(config Config) (*Node, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &Node{
+		config: config, logger: config.Logger, failed: make(chan struct{}), ctx: ctx, cancel: cancel,
+		inFlight: inFlight{maxEntries: config.MaxProposals, maxBytes: config.MaxProposalBytes},
+	}
+	if err := n.open(); err != nil {
+		return nil, errors.Join(err, n.release())
+	}
+	n.start()
+	return n, nil
+}
+
+// open makes all parts; what it made before an error is released by the caller.
+func (n *Node) open() (err error) {
+	dir := n.config.DataDir
+	n.metrics = newMetrics(n.config.Registerer)
+	if n.lock, err = lockDir(dir); err != nil {
+		return err
+	}
+	id, err := loadIdentity(dir, n.config.NodeID)
+	if err != nil {
+		return err
+	}
+	n.identity.Store(&id)
+	n.adoptMembers(&id)
+	snapshots, err := n.openFiles(dir)
+	if err != nil {
+		return err
+	}
+	if err := n.restoreState(snapshots); err != nil {
+		return err
+	}
+	if n.network, err = listen(n.config.RaftAddr, n.identity.Load, n.logger); err != nil {
+		return err
+	}
+	if err := n.openRaft(snapshots); err != nil {
+		return err
+	}
+	return n.metrics.register(n.gauges())
+}
+
+// adoptMembers makes the members of a formed cluster the peers, whatever the
+// configuration says: changing them is not done by a restart.
+func (n *Node) adoptMembers(id *identity) {
+	if !id.formed() {
+		return
+	}
+	if len(n.config.Peers) > 0 && !samePeers(n.config.Peers, id.peers()) {
+		n.logger.Warn("the configured peers are not the members of the cluster, and are ignored",
+			"configured", peerList(n.config.Peers), "members", peerList(id.peers()))
+	}
+	n.config.Peers = id.peers()
+}
+
+func (n *Node) openFiles(dir string) (raft.SnapshotStore, error) {
+	if err := os.MkdirAll(filepath.Join(dir, snapshotDir), 0o700); err != nil {
+		return nil, fmt.Errorf("snapshots: %w", err)
+	}
+	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, retainedSnapshots, raftLogger(n.logger))
+	if err != nil {
+		return nil, fmt.Errorf("snapshots: %w", err)
+	}
+	if n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed); err != nil {
+		return nil, err
+	}
+	if n.store, err = store.Open(filepath.Join(dir, stateFile), store.Options{MaxBytes: n.config.StateMaxBytes}); err != nil {
+		return nil, err
+	}
+	n.fsm, err = fsm.New(n.store, func(err error) { n.fail(err) })
+	return snapshots, err
+}
+
+// retainedSnapshots is one: each is a copy of the state.
+const retainedSnapshots = 1
+
+// restoreState brings the state to the newest snapshot where it is not beyond it,
+// and makes sure that state, snapshots and log belong together.
+func (n *Node) restoreState(snapshots raft.SnapshotStore) error {
+	snapshot, err := newestSnapshot(snapshots)
+	if err != nil {
+		return fmt.Errorf("snapshots: %w", err)
+	}
+	var covered uint64
+	if snapshot != nil {
+		covered = snapshot.Index
+	}
+	// A snapshot's index counts entries that the state never sees, so a state
+	// below it may still hold all of it; Restore knows.
+	if n.fsm.Applied() < covered {
+		_, r, err := snapshots.Open(snapshot.ID)
+		if err != nil {
+			return fmt.Errorf("snapshot %s: %w", snapshot.ID, err)
+		}
+		if err := errors.Join(n.fsm.Restore(r), r.Close()); err != nil {
+			return err
+		}
+	}
+	return n.checkLog(covered)
+}
+
+// checkLog refuses a log that lacks entries which the state holds, or needs: a
+// node that has lost what it promised must not vote.
+func (n *Node) checkLog(covered uint64) error {
+	first, err := n.log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := n.log.LastIndex()
+	if err != nil {
+		return err
+	}
+	const advice = "this node must be rebuilt from an empty directory under a new name"
+	switch applied := n.fsm.Applied(); {
+	case max(last, covered) < applied:
+		return fmt.Errorf("%w: it ends at %d, the state at %d; %s", ErrLogLost, max(last, covered), applied, advice)
+	case first > covered+1:
+		return fmt.Errorf("%w: it begins at %d, the snapshot ends at %d; %s", ErrLogLost, first, covered, advice)
+	case last == 0 && covered == 0 && n.identity.Load().Joined:
+		return fmt.Errorf("%w: it is empty; %s", ErrLogLost, advice)
+	}
+	return n.log.scanGaps(n.fsm.Applied())
+}
+
+// self is this node as the others know it.
+func (n *Node) self() Peer {
+	for _, p := range n.config.Peers {
+		if p.ID == n.config.NodeID {
+			return p
+		}
+	}
+	addr := n.config.RaftAdvertise
+	if addr == "" {
+		addr = n.network.listener.Addr().String()
+	}
+	return Peer{ID: n.config.NodeID, Addr: addr}
+}
+
+// openRaft makes raft, which panics on a log it cannot read.
+func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("raft: %v", p)
+		}
+	}()
+	logger := raftLogger(n.logger)
+	n.confirmer = newConfirmer(n, n.config.confirm)
+	n.fresh.applied = n.caughtUp
+	n.forwards = newForwards(func(ctx context.Context, addr string) (net.Conn, error) {
+		return n.network.dial(ctx, addr, kindForward)
+	})
+	n.transport = newTransport(n.network, n.self().Addr, logger, func(rpc *raft.RPC) { n.fresh.observe(rpc, n.raft.CurrentTerm()) })
+	notices := make(chan bool, 1)
+	config := n.config.RaftConfig()
+	config.Logger, config.NotifyCh = logger, notices
+	// The cache serves the followers and, on a follower, the state machine: an
+	// entry is seldom read from disk again right after it was written.
+	cache, err := raft.NewLogCache(n.config.MaxAppendEntries, n.log)
+	if err != nil {
+		return err
+	}
+	n.raft, err = raft.NewRaft(config, &timedFSM{n.fsm, n.metrics}, cache, n.log, snapshots, n.transport)
+	if err != nil {
+		return err
+	}
+	halt := func(err error) { n.fail(err) }
+	n.log.halt.Store(&halt)
+	n.run(func() { n.lead(notices) })
+	return nil
+}
+
+// start lets the others in and this node out.
+func (n *Node) start() {
+	n.network.handle(kindTerm, func(conn net.Conn) { serveTerms(conn, n.log.term.Load) })
+	n.network.handle(kindForward, n.serveForwarded)
+	n.network.handle(kindForm, n.serveForm)
+	n.network.start()
+	n.run(func() { n.confirmer.run(n.ctx) })
+	n.run(func() {
+		if err := n.join(); err != nil && n.ctx.Err() == nil {
+			n.fail(fmt.Errorf("form the cluster: %w", err))
+		}
+	})
+	n.run(func() {
+		<-n.ctx.Done()
+		n.raft.Shutdown()
+	})
+}
+
+// run runs fn beside, until it returns; Close waits for it.
+func (n *Node) run(fn func()) {
+	n.done.Add(1)
+	go func() {
+		defer n.done.Done()
+		fn()
+	}()
+}
+
+// join makes this node part of its cluster, unless it is.
+func (n *Node) join() error {
+	id := *n.identity.Load()
+	switch {
+	case id.Joined:
+		return nil
+	case id.formed():
+		return n.become(id)
+	default:
+		return n.form(n.ctx)
+	}
+}
+
+func (n *Node) dialer(addr string, kind connKind) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) { return n.network.dial(ctx, addr, kind) }
+}
+
+// fail stops the node for good, in a state that it would be wrong to go on from.
+// It returns why: the first error it was called with. It does not wait.
+func (n *Node) fail(err error) error {
+	if n.failure.CompareAndSwap(nil, &err) {
+		n.logger.Error("this node has stopped and must be looked at", "error", err)
+		close(n.failed)
+		n.cancel()
+	}
+	return n.Err()
+}
+
+// Err is why the node has stopped, nil while it runs. It stays nil after Close.
+func (n *Node) Err() error {
+	if err := n.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Stopped is closed when the node has stopped by itself; Err says why. The owner
+// then closes it, and exits.
+func (n *Node) Stopped() <-chan struct{} { return n.failed }
+
+// serving is nil while the node takes requests.
+func (n *Node) serving() error {
+	if err := n.Err(); err != nil {
+		return corruptError(err)
+	}
+	if n.closing.Load() {
+		return errShuttingDown
+	}
+	return nil
+}
+
+const (
+	drainTimeout    = 5 * time.Second
+	transferTimeout = 3 * time.Second
+)
+
+// Close stops the node: it takes no more requests, waits a moment for those it
+// has, hands leadership over, and closes its files. It is idempotent.
+func (n *Node) Close() error {
+	n.closing.Store(true)
+	n.closed.Do(func() {
+		n.drain()
+		n.handOver()
+		n.closeError = n.release()
+	})
+	return n.closeError
+}
+
+// drain waits for the outcomes of what was proposed. raft leaves those without an
+// answer that are queued when it is shut down.
+func (n *Node) drain() {
+	drained := n.inFlight.close()
+	waitFor(drainTimeout, n.ctx.Done(), func() { <-drained })
+}
+
+// handOver lets another node lead, so that the cluster need not find out that this
+// one is gone.
+func (n *Node) handOver() {
+	if n.Err() != nil || n.raft.State() != raft.Leader || len(n.raft.GetConfiguration().Configuration().Servers) == 1 {
+		return
+	}
+	waitFor(transferTimeout, n.ctx.Done(), func() {
+		if err := n.raft.LeadershipTransfer().Error(); err != nil {
+			n.logger.Warn("could not hand leadership over", "error", err)
+		}
+	})
+}
+
+// waitFor runs fn and waits until it is done, for a while.
+func waitFor(timeout time.Duration, stop <-chan struct{}, fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		fn()
+	}()
+	select {
+	case <-done:
+	case <-stop:
+	case <-time.After(timeout):
+	}
+}
+
+// release closes what was opened, in the order of use: first what calls, then what
+// is called, the lock last.
+func (n *Node) release() error {
+	n.cancel()
+	var errs []error
+	if n.raft != nil {
+		errs = append(errs, n.raft.Shutdown().Error())
+	}
+	if n.transport != nil {
+		errs = append(errs, n.transport.Close())
+	}
+	if n.network != nil {
+		errs = append(errs, n.network.close())
+	}
+	if n.forwards != nil {
+		n.forwards.close()
+	}
+	n.done.Wait()
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	if n.log != nil {
+		errs = append(errs, n.log.Close())
+	}
+	if n.metrics != nil {
+		n.metrics.unregister()
+	}
+	if n.lock != nil {
+		errs = append(errs, n.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+package raftnode
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+)
+
+// Status is what a node knows of itself and its cluster.
+type Status struct {
+	NodeID     string
+	ClusterID  string // 32 hexadecimal digits; empty until the cluster is formed
+	Role       string // "leader", "follower", "candidate" or "shutdown"
+	Term       uint64
+	LeaderID   string // empty when none is known
+	LeaderAddr string
+	// LastIndex is the end of this node's log, CommitIndex what it knows to be
+	// committed, AppliedIndex what its state holds. The last one stays behind by
+	// entries of raft's own that the state never sees.
+	LastIndex, CommitIndex, AppliedIndex uint64
+	Peers                                []Peer // by the latest configuration
+	Fatal                                error  // why the node has stopped
+}
+
+var roles = map[raft.RaftState]string{
+	raft.Leader: "leader", raft.Follower: "follower", raft.Candidate: "candidate", raft.Shutdown: "shutdown",
+}
+
+// Status does not wait for anything.
+func (n *Node) Status() Status {
+	addr, id := n.raft.LeaderWithID()
+	s := Status{
+		NodeID: n.config.NodeID, Role: roles[n.raft.State()], Term: n.raft.CurrentTerm(),
+		LeaderID: string(id), LeaderAddr: string(addr),
+		LastIndex: n.raft.LastIndex(), CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.fsm.Applied(),
+		Fatal: n.Err(),
+	}
+	if self := n.identity.Load(); self.formed() {
+		s.ClusterID = self.Cluster.String()
+	}
+	for _, server := range n.raft.GetConfiguration().Configuration().Servers {
+		s.Peers = append(s.Peers, Peer{ID: string(server.ID), Addr: string(server.Address)})
+	}
+	return s
+}
+
+// LeaderID is the node that this one takes for the leader, empty when it knows
+// none. It is cheap.
+func (n *Node) LeaderID() string {
+	_, id := n.raft.LeaderWithID()
+	return string(id)
+}
+
+// RaftAddr is the address that the node listens on.
+func (n *Node) RaftAddr() string { return n.network.listener.Addr().String() }
+
+// readyLag is how many committed entries a follower's state may lack for it to be
+// ready: a node that comes back is not counted on before it has caught up.
+const readyLag = 1000
+
+// Ready is nil when the node can serve: it has a leader, and a state that is near
+// what is committed. Otherwise it says why not.
+func (n *Node) Ready() error {
+	if err := n.serving(); err != nil {
+		return err
+	}
+	if !n.identity.Load().Joined {
+		if reason := n.waiting.Load(); reason != nil {
+			return fmt.Errorf("the cluster is not formed yet: %s", *reason)
+		}
+		return errors.New("the cluster is not formed yet")
+	}
+	leader := n.LeaderID()
+	switch {
+	case leader == "":
+		return errors.New("no leader is known")
+	case leader == n.config.NodeID && n.leading() == nil:
+		return errors.New("this node is taking over as the leader")
+	case n.raft.CommitIndex() == 0:
+		return errors.New("the leader has not reported yet")
+	}
+	if commit, applied := n.raft.CommitIndex(), n.fsm.Applied(); n.log.gaps.lastSeen(commit) > applied+readyLag {
+		return fmt.Errorf("the state is at %d of %d committed entries", applied, commit)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package raftnode
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+const (
+	transportTimeout = 5 * time.Second
+	transportPool    = 3 // idle connections to each node
+)
+
+// transport is raft's, over connections of kindRaft. On the way in it lets fresh
+// see what leaders report.
+type transport struct {
+	*raft.NetworkTransport
+	layer    *streamLayer
+	consumer chan raft.RPC
+	done     sync.WaitGroup
+}
+
+var (
+	_ raft.Transport   = (*transport)(nil)
+	_ raft.WithPreVote = (*transport)(nil)
+	_ raft.WithClose   = (*transport)(nil)
+)
+
+// newTransport registers itself for connections of kindRaft; observe sees every
+// message before raft does.
+func newTransport(nw *network, advertise string, logger hclog.Logger, observe func(*raft.RPC)) *transport {
+	layer := &streamLayer{network: nw, addr: streamAddr(advertise), accepted: make(chan net.Conn), closed: make(chan struct{})}
+	nw.handle(kindRaft, layer.offer)
+	t := &transport{
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: layer, MaxPool: transportPool, Timeout: transportTimeout, Logger: logger,
+		}),
+		layer: layer, consumer: make(chan raft.RPC),
+	}
+	t.done.Add(1)
+	go t.pump(observe)
+	return t
+}
+
+func (t *transport) pump(observe func(*raft.RPC)) {
+	defer t.done.Done()
+	for {
+		select {
+		case rpc := <-t.NetworkTransport.Consumer():
+			observe(&rpc)
+			select {
+			case t.consumer <- rpc:
+			case <-t.layer.closed:
+				return
+			}
+		case <-t.layer.closed:
+			return
+		}
+	}
+}
+
+// Consumer is where raft takes its messages from.
+func (t *transport) Consumer() <-chan raft.RPC { return t.consumer }
+
+// Close ends the transport and its connections to others. It is idempotent.
+func (t *transport) Close() error {
+	err := t.NetworkTransport.Close() // closes layer
+	t.CloseStreams()
+	t.done.Wait()
+	return err
+}
+
+// streamLayer is the network as raft's transport wants it.
+type streamLayer struct {
+	network  *network
+	addr     streamAddr
+	accepted chan net.Conn
+	once     sync.Once
+	closed   chan struct{}
+}
+
+// streamAddr is the address that others reach this node at.
+type streamAddr string
+
+// Network implements net.Addr.
+func (streamAddr) Network() string { return "tcp" }
+
+func (a streamAddr) String() string { return string(a) }
+
+// offer hands a connection to the transport and waits until it has closed it.
+func (l *streamLayer) offer(conn net.Conn) {
+	served := &servedConn{Conn: conn, closed: make(chan struct{})}
+	select {
+	case l.accepted <- served:
+		<-served.closed
+	case <-l.closed:
+	}
+}
+
+// Accept implements net.Listener.
+func (l *streamLayer) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.accepted:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Dial implements raft.StreamLayer.
+func (l *streamLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return l.network.dial(ctx, string(addr), kindRaft)
+}
+
+// Addr implements net.Listener.
+func (l *streamLayer) Addr() net.Addr { return l.addr }
+
+// Close implements net.Listener.
+func (l *streamLayer) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// servedConn tells when it is closed.
+type servedConn struct {
+	net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// Close closes the connection.
+func (c *servedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { close(c.closed) })
+	return err
+}

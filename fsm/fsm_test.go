@@ -1,0 +1,253 @@
+package fsm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+// machine is an FSM over a store of its own.
+type machine struct {
+	*FSM
+	store   *store.Store
+	stopped atomic.Int32
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	s, err := store.Open(filepath.Join(t.TempDir(), "state.db"), store.Options{NoSync: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	m := &machine{store: s}
+	m.FSM, err = New(s, func(error) { m.stopped.Add(1) })
+	require.NoError(t, err)
+	return m
+}
+
+func (m *machine) meta(t *testing.T) (meta store.Meta) {
+	t.Helper()
+	require.NoError(t, m.store.View(func(tx *store.ReadTx) error { meta = tx.Meta(); return nil }))
+	return meta
+}
+
+var topic = store.TopicID{15: 7}
+
+// entryOf is the log entry of the first command of a write.
+func entryOf(t *testing.T, s *store.Store, index uint64, w ops.Write) *raft.Log {
+	t.Helper()
+	var cmd ops.Command
+	require.NoError(t, s.View(func(tx *store.ReadTx) (err error) {
+		cmd, err = w.Begin(ops.DefaultSettings()).Next(tx, 1000)
+		return err
+	}))
+	require.NotNil(t, cmd)
+	data, err := ops.Encode(cmd, 1000)
+	require.NoError(t, err)
+	return &raft.Log{Index: index, Term: 3, Type: raft.LogCommand, Data: data}
+}
+
+func create() ops.Write {
+	return &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: topic, TopicName: "t", NumPartitions: 2}}}
+}
+
+func commit(key string) ops.Write {
+	return &ops.CommitFileRequest{ObjectKey: key, Format: 1, FileSize: 10, Batches: []ops.CommitBatch{{
+		TopicID: topic, Magic: 2, ByteSize: 10, LastOffset: 4, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LastSequence: -1,
+	}}}
+}
+
+// history is a configuration, a topic and n commits, from index 1 on.
+func history(t *testing.T, n int) []*raft.Log {
+	empty := newMachine(t)
+	entries := []*raft.Log{{Index: 1, Term: 1, Type: raft.LogConfiguration}, entryOf(t, empty.store, 2, create())}
+	for i := range n {
+		entries = append(entries, entryOf(t, empty.store, uint64(3+i), commit(fmt.Sprintf("f%d", i))))
+	}
+	return entries
+}
+
+func TestBatchIsOneTransactionWithItsIndex(t *testing.T) {
+	m := newMachine(t)
+	answers := m.ApplyBatch(history(t, 3))
+	require.Len(t, answers, 5)
+	require.Equal(t, Result{Index: 1}, answers[0])
+	require.EqualValues(t, 2, answers[1].(Result).Value.(ops.CreatedTopic).PartitionsCreated)
+	for i, a := range answers[2:] {
+		r := a.(Result)
+		require.EqualValues(t, 3+i, r.Index)
+		require.NoError(t, r.Err)
+		require.EqualValues(t, 5*i, r.Value.(*ops.CommitFileResponse).Batches[0].AssignedBaseOffset)
+	}
+	require.EqualValues(t, 5, m.Applied())
+	require.EqualValues(t, 1, m.FeatureLevel())
+	require.EqualValues(t, 5, m.meta(t).AppliedIndex)
+	require.EqualValues(t, 3, m.meta(t).AppliedTerm)
+}
+
+func TestEntriesAreAppliedOnceHoweverTheyAreCut(t *testing.T) {
+	entries := history(t, 6)
+	once := newMachine(t)
+	once.ApplyBatch(entries)
+
+	again := newMachine(t)
+	for _, cut := range [][2]int{{0, 1}, {0, 3}, {1, 3}, {2, 7}, {0, 8}, {0, 8}} {
+		answers := again.ApplyBatch(entries[cut[0]:cut[1]])
+		require.Len(t, answers, cut[1]-cut[0])
+	}
+	require.Equal(t, once.meta(t), again.meta(t))
+	require.Equal(t, Result{Index: 1, Err: ErrApplied}, again.Apply(entries[0]))
+	require.Equal(t, Result{Index: 8, Err: ErrApplied}, again.Apply(entries[7]))
+	require.EqualValues(t, 8, again.Applied())
+	require.NoError(t, again.Err())
+}
+
+func TestRefusedCommandIsAResult(t *testing.T) {
+	m := newMachine(t)
+	entries := history(t, 1)
+	m.ApplyBatch(entries)
+	other := commit("f0").(*ops.CommitFileRequest)
+	other.FileSize++
+	entry := entryOf(t, newMachine(t).store, 4, other)
+	r := m.Apply(entry).(Result)
+	require.NoError(t, r.Err)
+	require.ErrorIs(t, r.Value.(*ops.Error), &ops.Error{Code: ops.ObjectKeyConflict})
+	require.EqualValues(t, 4, m.Applied())
+}
+
+func TestWhatCannotBeAppliedStops(t *testing.T) {
+	good := history(t, 2)
+	damaged := bytes.Clone(good[3].Data)
+	damaged[len(damaged)-1] ^= 1
+	for name, bad := range map[string]*raft.Log{
+		"damaged entry":  {Index: 4, Term: 3, Type: raft.LogCommand, Data: damaged},
+		"unknown format": {Index: 4, Term: 3, Type: raft.LogCommand, Data: append([]byte{9}, good[3].Data[1:]...)},
+		"foreign type":   {Index: 4, Term: 3, Type: raft.LogBarrier},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.ApplyBatch(good[:2])
+			before := m.meta(t)
+
+			for i, a := range m.ApplyBatch([]*raft.Log{good[2], bad}) {
+				require.EqualValues(t, 3+i, a.(Result).Index)
+				require.ErrorIs(t, a.(Result).Err, ErrStopped)
+			}
+			require.Equal(t, before, m.meta(t), "nothing of the batch stays")
+			require.ErrorContains(t, m.Err(), "entry 4: ")
+			require.EqualValues(t, 1, m.stopped.Load())
+
+			require.ErrorIs(t, m.Apply(good[2]).(Result).Err, ErrStopped, "the entry before is not applied either")
+			_, err := m.Snapshot()
+			require.ErrorIs(t, err, ErrStopped)
+			require.ErrorIs(t, m.Restore(io.NopCloser(bytes.NewReader(nil))), ErrStopped)
+			require.EqualValues(t, 1, m.stopped.Load())
+			require.EqualValues(t, 2, m.Applied())
+		})
+	}
+}
+
+func TestStorageErrorStops(t *testing.T) {
+	m := newMachine(t)
+	entries := history(t, 1)
+	require.NoError(t, m.store.Close())
+	require.ErrorIs(t, m.Apply(entries[0]).(Result).Err, store.ErrClosed)
+	require.ErrorIs(t, m.Err(), ErrStopped)
+}
+
+func TestWait(t *testing.T) {
+	m := newMachine(t)
+	entries := history(t, 2)
+	require.NoError(t, m.Wait(t.Context(), 0))
+	waited := make(chan error, 2)
+	go func() { waited <- m.Wait(t.Context(), 3) }()
+	m.ApplyBatch(entries[:2])
+	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, m.Wait(short, 3), context.DeadlineExceeded)
+	m.ApplyBatch(entries[2:])
+	require.NoError(t, <-waited)
+
+	go func() { waited <- m.Wait(t.Context(), 100) }()
+	m.Apply(&raft.Log{Index: 5, Type: raft.LogNoop})
+	require.ErrorIs(t, <-waited, ErrStopped)
+}
+
+// sink is a raft.SnapshotSink in memory.
+type sink struct{ bytes.Buffer }
+
+func (*sink) ID() string    { return "test" }
+func (*sink) Cancel() error { return nil }
+func (*sink) Close() error  { return nil }
+
+func snapshotOf(t *testing.T, m *machine) []byte {
+	t.Helper()
+	s, err := m.Snapshot()
+	require.NoError(t, err)
+	defer s.Release()
+	var to sink
+	require.NoError(t, s.Persist(&to))
+	return to.Bytes()
+}
+
+func restore(m *machine, stream []byte) error {
+	return m.Restore(io.NopCloser(bytes.NewReader(stream)))
+}
+
+func TestSnapshotAndRestore(t *testing.T) {
+	entries := history(t, 6)
+	from := newMachine(t)
+	from.ApplyBatch(entries[:5])
+	stream := snapshotOf(t, from)
+
+	behind := newMachine(t)
+	behind.ApplyBatch(entries[:3])
+	waited := make(chan error)
+	go func() { waited <- behind.Wait(t.Context(), 5) }()
+	require.NoError(t, restore(behind, stream))
+	require.NoError(t, <-waited)
+	require.Equal(t, from.meta(t), behind.meta(t))
+
+	// The log begins again before the snapshot ends.
+	behind.ApplyBatch(entries[3:])
+	from.ApplyBatch(entries[5:])
+	require.Equal(t, from.meta(t), behind.meta(t))
+}
+
+func TestRestoreKeepsAStateThatIsNewer(t *testing.T) {
+	entries := history(t, 6)
+	from, ahead := newMachine(t), newMachine(t)
+	from.ApplyBatch(entries[:5])
+	stream := snapshotOf(t, from)
+	ahead.ApplyBatch(entries)
+	before := ahead.meta(t)
+	// Cut after the header: nothing of the rest is read.
+	require.NoError(t, restore(ahead, stream[:64]))
+	require.Equal(t, before, ahead.meta(t))
+	require.EqualValues(t, 8, ahead.Applied())
+}
+
+func TestRestoreOfADamagedStreamStops(t *testing.T) {
+	from := newMachine(t)
+	from.ApplyBatch(history(t, 2))
+	stream := snapshotOf(t, from)
+	for _, damage := range [][]byte{nil, stream[:20], stream[:len(stream)-1]} {
+		m := newMachine(t)
+		err := restore(m, damage)
+		require.ErrorIs(t, err, ErrStopped)
+		require.ErrorIs(t, err, store.ErrStream)
+		require.True(t, errors.Is(m.Err(), ErrStopped))
+		require.Zero(t, m.meta(t).AppliedIndex)
+	}
+}

@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -196,4 +197,56 @@ func meta(t *testing.T, n *Node) store.Meta {
 	var m store.Meta
 	require.NoError(t, n.store.View(func(tx *store.ReadTx) error { m = tx.Meta(); return nil }))
 	return m
+}
+
+// crash ends a node without any farewell: what it had in memory is gone.
+func (c *cluster) crash(i int) {
+	c.t.Helper()
+	n := c.nodes[i]
+	c.nodes[i] = nil
+	n.closed.Do(func() { n.closeError = n.release() })
+	require.NoError(c.t, n.closeError)
+}
+
+// settled waits until all running nodes hold the leader's state, and compares them.
+func (c *cluster) settled() store.Meta {
+	c.t.Helper()
+	want := meta(c.t, c.nodes[c.leader()])
+	for _, n := range c.nodes {
+		if n == nil {
+			continue
+		}
+		eventually(c.t, func() bool { return n.fsm.Applied() >= want.AppliedIndex }, "%s has index %d", n.config.NodeID, want.AppliedIndex)
+		require.Equal(c.t, want, meta(c.t, n))
+	}
+	return want
+}
+
+// block keeps a node's state machine from applying until the result is called.
+func block(t *testing.T, n *Node) (release func()) {
+	t.Helper()
+	entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	errNothing := errors.New("nothing was changed")
+	go func() {
+		left <- n.store.Update(func(*store.WriteTx) error {
+			close(entered)
+			<-leave
+			return errNothing
+		})
+	}()
+	<-entered
+	var once sync.Once
+	release = func() {
+		once.Do(func() {
+			close(leave)
+			require.ErrorIs(t, <-left, errNothing)
+		})
+	}
+	t.Cleanup(release)
+	return release
+}
+
+func requireCode(t *testing.T, err error, code ops.Code) {
+	t.Helper()
+	require.ErrorIs(t, err, &ops.Error{Code: code})
 }

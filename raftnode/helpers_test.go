@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -249,4 +250,9 @@ func block(t *testing.T, n *Node) (release func()) {
 func requireCode(t *testing.T, err error, code ops.Code) {
 	t.Helper()
 	require.ErrorIs(t, err, &ops.Error{Code: code})
+}
+
+func removeFile(t *testing.T, c Config, name string) {
+	t.Helper()
+	require.NoError(t, os.Remove(filepath.Join(c.DataDir, name)))
 }

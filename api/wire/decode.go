@@ -131,16 +131,26 @@ func (d *decoder) setText(p *plan, v reflect.Value, k kind) error {
 	switch {
 	case err != nil:
 		return err
-	case d.strict && p.maxLen > 0 && len(b) > p.maxLen:
-		return problem("must be at most %d bytes", p.maxLen)
 	case p.marshaled:
 		return unmarshal(v, b, k)
 	}
 	s := string(b)
-	if d.strict && p.oneOf != nil && !slices.Contains(p.oneOf, s) {
-		return problem("must be one of: %s", strings.Join(p.oneOf, ", "))
+	if d.strict {
+		if err := p.boundText(s); err != nil {
+			return err
+		}
 	}
 	v.SetString(s)
+	return nil
+}
+
+func (p *plan) boundText(s string) error {
+	switch {
+	case p.maxLen > 0 && len(s) > p.maxLen:
+		return problem("must be at most %d bytes", p.maxLen)
+	case p.oneOf != nil && !slices.Contains(p.oneOf, s):
+		return problem("must be one of: %s", strings.Join(p.oneOf, ", "))
+	}
 	return nil
 }
 

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cpnode/cpnode/api/wire"
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/raftnode"
+	"github.com/cpnode/cpnode/store"
+)
+
+// Node is what the api needs of a node.
+type Node interface {
+	Propose(ctx context.Context, w ops.Write) (raftnode.Result, error)
+	View(ctx context.Context, o raftnode.ReadOptions, fn func(*store.ReadTx) error) (raftnode.ReadInfo, error)
+	Forward(ctx context.Context, payload []byte) ([]byte, error)
+	HandleForwarded(handler func(ctx context.Context, payload []byte) []byte)
+	LeaderID() string
+	Status() raftnode.Status
+	Ready() error
+}
+
+var _ Node = (*raftnode.Node)(nil)
+
+// EmbeddedConfig says how to give access to a node. The zero value will do, but
+// for Limits that the node has changed.
+type EmbeddedConfig struct {
+	// Limits bound requests and answers; zero is ops.DefaultLimits. They must be
+	// those of the node's Settings.
+	Limits ops.Limits
+	// Logger takes faults of the node; nil drops them.
+	Logger *slog.Logger
+	// Registerer takes the metrics; nil keeps none.
+	Registerer prometheus.Registerer
+}
+
+// Embedded is the control plane in the process of one of its nodes. It may be used
+// from any goroutine. What only the leader may answer is forwarded to it, so any
+// node will do.
+type Embedded struct {
+	Operations
+	node       Node
+	id         string // of the node
+	limits     ops.Limits
+	decode     wire.Limits
+	logger     *slog.Logger
+	metrics    *metrics
+	operations map[string]*operation
+}
+
+// operation is one of the registry with what is counted of it.
+type operation struct {
+	*ops.Operation
+	requestMetrics
+}
+
+var _ ControlPlane = (*Embedded)(nil)
+
+// NewEmbedded gives access to node, and makes it answer what the cluster's other
+// nodes forward to it: each node of a cluster needs one.
+func NewEmbedded(node Node, config EmbeddedConfig) *Embedded {
+	if config.Limits == (ops.Limits{}) {
+		config.Limits = ops.DefaultLimits()
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Embedded{
+		node: node, id: node.Status().NodeID, limits: config.Limits, logger: config.Logger,
+		decode:  wire.Limits{MaxItems: max(config.Limits.Items, config.Limits.Batches)},
+		metrics: newMetrics(config.Registerer), operations: map[string]*operation{},
+	}
+	for _, op := range ops.All() {
+		e.operations[op.Name] = &operation{Operation: op, requestMetrics: e.metrics.of(op.Name)}
+	}
+	e.Operations = Operations{e}
+	node.HandleForwarded(e.answerForwarded)
+	return e
+}
+
+// do carries out a call of this process.
+func (e *Embedded) do(ctx context.Context, name string, req ops.Request, opts []Option) (any, error) {
+	op, started := e.operations[name], time.Now()
+	e.metrics.inFlight.Inc()
+	defer e.metrics.inFlight.Dec()
+	o, err := optionsOf(op.Operation, opts)
+	var answer any
+	var info Info
+	if err == nil {
+		answer, info, err = e.check(ctx, op, req, o.read)
+	}
+	op.done(started, codeOf(err))
+	if o.info != nil {
+		info.Leader = e.node.LeaderID()
+		*o.info = info
+	}
+	return answer, err
+}
+
+// check holds a request that was built in Go to the rules that one from a client
+// is held to, and carries it out, here or on the leader.
+func (e *Embedded) check(ctx context.Context, op *operation, req ops.Request, read raftnode.ReadOptions) (any, Info, error) {
+	if err := wire.Check(req); err != nil {
+		return nil, Info{}, refusedField(err)
+	}
+	if e.elsewhere(op, read) {
+		return e.askLeader(ctx, op, req)
+	}
+	answer, info, err := e.run(ctx, op, req, read)
+	if err != nil && !errors.Is(err, ctx.Err()) {
+		err = e.explain(op, err)
+	}
+	return answer, info, err
+}
+
+// elsewhere says whether a call is the leader's to answer, and that is known to be
+// another node.
+func (e *Embedded) elsewhere(op *operation, read raftnode.ReadOptions) bool {
+	if !op.IsWrite() && read.Level == raftnode.Stale {
+		return false
+	}
+	leader := e.node.LeaderID()
+	return leader != "" && leader != e.id
+}
+
+// run carries out a decoded request on this node.
+func (e *Embedded) run(ctx context.Context, op *operation, req ops.Request, read raftnode.ReadOptions) (answer any, info Info, err error) {
+	if err := req.Validate(e.limits); err != nil {
+		return nil, Info{}, err
+	}
+	if op.IsWrite() {
+		result, err := e.node.Propose(ctx, req.(ops.Write))
+		return result.Answer, Info{Index: result.Index}, err
+	}
+	saw, err := e.node.View(ctx, read, func(tx *store.ReadTx) error {
+		answer, err = req.(ops.Query).Query(tx, e.limits)
+		return err
+	})
+	return answer, Info{AppliedIndex: saw.AppliedIndex, Staleness: saw.Staleness}, err
+}
+
+// explain is the answer for err. What nobody foresaw is logged, here and once.
+func (e *Embedded) explain(op *operation, err error) *ops.Error {
+	answer, ok := answerFor(err)
+	if !ok {
+		e.logger.Error("an operation failed", "operation", op.Name, "error", err)
+	}
+	return answer
+}
+
+// wireCall is a call in the bytes of a client.
+type wireCall struct {
+	op      *operation
+	in, out wire.Format
+	read    raftnode.ReadOptions
+	body    []byte
+}
+
+// wireAnswer is an answer in bytes: of the response, or of the error object.
+type wireAnswer struct {
+	code ops.Code // empty when the call was carried out
+	info Info
+	body []byte
+}
+
+// carry carries out a call on this node, and appends its answer to dst.
+func (e *Embedded) carry(ctx context.Context, c *wireCall, dst []byte) (a wireAnswer) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			e.logger.Error("an operation panicked", "operation", c.op.Name, "panic", fault, "stack", string(debug.Stack()))
+			a = failed(c.out, dst, ops.Errorf(ops.Internal, "a fault of this node; its log says more"))
+		}
+	}()
+	req := c.op.NewRequest()
+	if err := wire.Decode(c.in, c.body, req, e.decode); err != nil {
+		return failed(c.out, dst, refusedField(err))
+	}
+	answer, info, err := e.run(ctx, c.op, req, c.read)
+	if err == nil {
+		a.info = info
+		a.body, err = wire.Append(c.out, dst, answer)
+	}
+	if err != nil {
+		return failed(c.out, dst, e.explain(c.op, err))
+	}
+	return a
+}
+
+func failed(f wire.Format, dst []byte, e *ops.Error) wireAnswer {
+	return wireAnswer{code: e.Code, body: appendError(f, dst, e)}
+}

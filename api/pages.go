@@ -1,0 +1,83 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"runtime"
+	"strings"
+
+	"github.com/cpnode/cpnode/api/wire"
+	"github.com/cpnode/cpnode/ops"
+)
+
+// health is the answer of /livez and /readyz.
+type health struct {
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// live answers as long as the process does: a node that only waits for the others
+// must not be restarted for it.
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	sendHealth(w, r, health{OK: true})
+}
+
+// ready says whether this node should be sent requests, and why not.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	h := health{OK: true}
+	if err := s.embedded.node.Ready(); err != nil {
+		h = health{Reason: err.Error()}
+	}
+	sendHealth(w, r, h)
+}
+
+// sendHealth answers in JSON where that is asked for, else in text for people and
+// probes.
+func sendHealth(w http.ResponseWriter, r *http.Request, h health) {
+	status := http.StatusOK
+	if !h.OK {
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	if strings.Contains(r.Header.Get("Accept"), mediaTypes[wire.JSON]) {
+		sendJSON(w, status, h)
+		return
+	}
+	text := "ok"
+	if !h.OK {
+		text = h.Reason
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+// version is the answer of /version.
+type version struct {
+	Version      string `json:"version"`
+	Go           string `json:"go"`
+	FeatureLevel int    `json:"feature_level"`
+	Node         string `json:"node"`
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	sendJSON(w, http.StatusOK, version{s.config.Version, runtime.Version(), ops.FeatureLevel, s.embedded.id})
+}
+
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+	sendBytes(w, http.StatusOK, OpenAPI())
+}
+
+func sendJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain structs of strings and numbers
+	}
+	sendBytes(w, status, append(body, '\n'))
+}
+
+func sendBytes(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", mediaTypes[wire.JSON])
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -278,10 +278,10 @@ func (nw *network) close() error {
 	return err
 }
 
-// writeFrame writes a length of four bytes and the payload in one write.
+// writeFrame writes a length of four bytes and the payload.
 func writeFrame(w io.Writer, payload []byte) error {
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(payload)), uint32(len(payload)))
-	_, err := w.Write(append(frame, payload...))
+	frame := net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload}
+	_, err := frame.WriteTo(w)
 	return err
 }
 

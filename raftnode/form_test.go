@@ -1,0 +1,301 @@
+package raftnode
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/ops"
+)
+
+func waitsFor(t *testing.T, n *Node, reason string) {
+	t.Helper()
+	eventually(t, func() bool {
+		err := n.Ready()
+		return err != nil && strings.Contains(err.Error(), reason)
+	}, "it waits because %q: %v", reason, n.Ready())
+}
+
+func TestDifferentPeersFormNoCluster(t *testing.T) {
+	c := newCluster(t, nil)
+	c.configs[2].Peers = append([]Peer{{ID: "n4", Addr: "127.0.0.1:1"}}, c.configs[2].Peers...)
+	for i := range c.configs {
+		c.start(i)
+	}
+	waitsFor(t, c.nodes[0], "n3: was started with the peers "+peerList(c.configs[2].Peers))
+	waitsFor(t, c.nodes[2], "n1: was started with the peers "+peerList(c.configs[0].Peers))
+	waitsFor(t, c.nodes[2], "n4: ")
+	for _, n := range c.nodes {
+		require.Empty(t, n.Status().ClusterID)
+	}
+	_, err := commit(t.Context(), c.nodes[0], "a", 0)
+	require.ErrorIs(t, err, ErrNotLeader)
+
+	// Started again with the right ones, they form it.
+	c.stop(2)
+	c.configs[2].Peers = c.configs[0].Peers
+	c.start(2)
+	for _, n := range c.nodes {
+		ready(t, n)
+	}
+}
+
+func TestPeersAtSwappedAddresses(t *testing.T) {
+	c := newCluster(t, nil)
+	wrong := []Peer{c.configs[0].Peers[0], {ID: "n2", Addr: c.configs[2].RaftAddr}, {ID: "n3", Addr: c.configs[1].RaftAddr}}
+	c.configs[0].Peers = wrong
+	for i := range c.configs {
+		c.start(i)
+	}
+	waitsFor(t, c.nodes[0], c.configs[2].RaftAddr+" is node n3, not n2")
+}
+
+func TestSamePeersAgainChangeNothing(t *testing.T) {
+	c := startCluster(t, nil)
+	before, err := os.ReadFile(filepath.Join(c.configs[0].DataDir, identityFile))
+	require.NoError(t, err)
+	c.stopAll()
+	c.configs[1].Peers = c.configs[1].Peers[1:] // is ignored
+	for i := range c.configs {
+		c.start(i)
+	}
+	for _, n := range c.nodes {
+		ready(t, n)
+		require.Len(t, n.Status().Peers, 3)
+	}
+	after, err := os.ReadFile(filepath.Join(c.configs[0].DataDir, identityFile))
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
+// changeIdentity rewrites what a stopped node knows of itself.
+func changeIdentity(t *testing.T, c Config, change func(*identity)) {
+	t.Helper()
+	id, err := loadIdentity(c.DataDir, c.NodeID)
+	require.NoError(t, err)
+	change(&id)
+	require.NoError(t, id.save(c.DataDir))
+}
+
+// A node may crash at any step of becoming a member while the others go on.
+func TestCrashWhileForming(t *testing.T) {
+	for name, at := range map[string]func(*testing.T, Config){
+		"before it decided": func(t *testing.T, c Config) {
+			changeIdentity(t, c, func(id *identity) { id.Members, id.Cluster, id.Joined = nil, clusterID{}, false })
+			removeFile(t, c, logFile)
+			removeFile(t, c, stateFile)
+		},
+		"before the log began": func(t *testing.T, c Config) {
+			changeIdentity(t, c, func(id *identity) { id.Joined = false })
+			removeFile(t, c, logFile)
+			removeFile(t, c, stateFile)
+		},
+		"before it said so": func(t *testing.T, c Config) {
+			changeIdentity(t, c, func(id *identity) { id.Joined = false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := startCluster(t, nil)
+			away := c.followers()[0]
+			c.stop(away)
+			createTopic(t, c.nodes[c.leader()])
+			at(t, c.configs[away])
+			ready(t, c.start(away))
+			require.Equal(t, c.nodes[c.leader()].Status().ClusterID, c.nodes[away].Status().ClusterID)
+			c.settled()
+		})
+	}
+}
+
+// A node that lost its directory has forgotten what it voted for.
+func TestWipedNodeDoesNotComeBack(t *testing.T) {
+	c := startCluster(t, nil)
+	wiped := c.followers()[0]
+	c.stop(wiped)
+	require.NoError(t, os.RemoveAll(c.configs[wiped].DataDir))
+	n := c.start(wiped)
+	waitsFor(t, n, "by another data directory")
+	leader := c.nodes[c.leader()]
+	createTopic(t, leader)
+	mustCommit(t, leader, "a", 0)
+	require.Zero(t, n.raft.LastIndex())
+	require.Zero(t, n.raft.CurrentTerm())
+	require.Empty(t, n.Status().Peers)
+}
+
+func TestForeignNodesAreRefused(t *testing.T) {
+	ours := openNode(t, testConfig(t, "n1"))
+	ready(t, ours)
+	theirs := openNode(t, testConfig(t, "n2"))
+	ready(t, theirs)
+	for _, kind := range []connKind{kindRaft, kindTerm, kindForward} {
+		_, err := ours.network.dial(t.Context(), theirs.RaftAddr(), kind)
+		require.ErrorIs(t, err, errRefused)
+		require.ErrorContains(t, err, "node n2: it belongs to another cluster")
+	}
+	_, err := ours.network.dial(t.Context(), theirs.RaftAddr(), 99)
+	require.ErrorContains(t, err, "it does not know this kind of connection")
+}
+
+func TestJudge(t *testing.T) {
+	id := identity{NodeID: "n1", Cluster: clusterID{1}, Members: []member{{Peer{ID: "n1"}, instanceID{1}}, {Peer{ID: "n2"}, instanceID{2}}}}
+	require.Equal(t, accepted, judge(&id, caller{clusterID{1}, instanceID{2}, "n2"}))
+	require.Equal(t, refusedMember, judge(&id, caller{clusterID{1}, instanceID{3}, "n2"}))
+	require.Equal(t, refusedMember, judge(&id, caller{clusterID{1}, instanceID{2}, "n3"}))
+	require.Equal(t, refusedCluster, judge(&id, caller{clusterID{2}, instanceID{2}, "n2"}))
+	require.Equal(t, refusedForming, judge(&identity{}, caller{}))
+}
+
+func TestWrongDataDirectory(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	createTopic(t, n)
+
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, n.Close())
+
+	other := config
+	other.NodeID = "n2"
+	_, err = Open(other)
+	require.ErrorIs(t, err, ErrOtherNode)
+	require.ErrorContains(t, err, "belongs to n1, not to n2")
+
+	strange := testConfig(t, "n1")
+	require.NoError(t, os.MkdirAll(strange.DataDir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(strange.DataDir, "thesis.txt"), nil, 0o600))
+	_, err = Open(strange)
+	require.ErrorIs(t, err, ErrNotDataDir)
+	require.ErrorContains(t, err, "thesis.txt")
+	require.NoError(t, os.Rename(filepath.Join(strange.DataDir, "thesis.txt"), filepath.Join(strange.DataDir, "lost+found")))
+	require.NoError(t, os.WriteFile(filepath.Join(strange.DataDir, identityFile+".tmp"), []byte("{"), 0o600))
+	require.NoError(t, openNode(t, strange).Close())
+
+	busy := testConfig(t, "n3")
+	busy.RaftAddr = openNode(t, testConfig(t, "n4")).RaftAddr()
+	_, err = Open(busy)
+	require.ErrorContains(t, err, busy.RaftAddr)
+
+	require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, identityFile), []byte(`{"format": 2}`), 0o600))
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrNotDataDir)
+}
+
+func TestLostLogIsRefused(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	createTopic(t, n)
+	require.NoError(t, n.Close())
+
+	kept, err := os.ReadFile(filepath.Join(config.DataDir, logFile))
+	require.NoError(t, err)
+	removeFile(t, config, logFile)
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrLogLost)
+	removeFile(t, config, stateFile)
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrLogLost, "not even with the state gone as well")
+
+	require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, logFile), kept, 0o600))
+	n = openNode(t, config)
+	ready(t, n)
+	eventually(t, func() bool { return meta(t, n).Totals.Topics == 1 }, "the state comes back from the log")
+}
+
+func TestFilesAreThisUsersOnly(t *testing.T) {
+	config := testConfig(t, "n1")
+	n := openNode(t, config)
+	ready(t, n)
+	mode := func(name string) os.FileMode {
+		info, err := os.Stat(filepath.Join(config.DataDir, name))
+		require.NoError(t, err)
+		return info.Mode().Perm()
+	}
+	for _, dir := range []string{".", snapshotDir} {
+		require.EqualValues(t, 0o700, mode(dir), dir)
+	}
+	for _, file := range []string{identityFile, logFile, stateFile} {
+		require.EqualValues(t, 0o600, mode(file), file)
+	}
+}
+
+func TestIdentityIsTheSameOnAllMembers(t *testing.T) {
+	members := []member{{Peer{"n2", "b:2"}, instanceID{2}}, {Peer{"n1", "a:1"}, instanceID{1}}}
+	var a, b identity
+	a.form(members)
+	b.form([]member{members[1], members[0]})
+	require.Equal(t, a, b)
+	members[0].Instance[0]++
+	b.form(members)
+	require.NotEqual(t, a.Cluster, b.Cluster)
+
+	text, err := json.Marshal(a)
+	require.NoError(t, err)
+	var back identity
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, a, back)
+	require.Error(t, json.Unmarshal([]byte(`{"cluster": "ab"}`), &back))
+}
+
+func TestFatalEntryStopsTheNode(t *testing.T) {
+	n := single(t, nil)
+	err := n.raft.Apply([]byte{9, 9}, 0).Error()
+	require.NoError(t, err, "raft itself is content")
+	<-n.Stopped()
+	require.ErrorContains(t, n.Err(), "entry 5: ")
+	requireCode(t, n.Ready(), ops.NodeCorrupt)
+	_, err = commit(t.Context(), n, "a", 0)
+	requireCode(t, err, ops.NodeCorrupt)
+	require.NoError(t, n.Close())
+
+	// It does not get past it by starting again.
+	again, err := Open(n.config)
+	require.NoError(t, err)
+	defer again.Close()
+	<-again.Stopped()
+	require.ErrorContains(t, again.Err(), "entry 5: ")
+}
+
+// raft would panic over it.
+func TestDamagedLogIsRefused(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	createTopic(t, n)
+	mustCommit(t, n, "a", 0)
+	require.NoError(t, n.log.bolt.StoreLog(&raft.Log{Index: 2, Term: 2, Data: []byte("not sealed")}))
+	require.NoError(t, n.Close())
+	_, err = Open(config)
+	require.ErrorContains(t, err, "raft log is damaged: entry 2 ")
+}
+
+// Damage that turns up while the node runs stops it, where raft would panic.
+func TestDamageFoundLaterStopsTheNode(t *testing.T) {
+	c := startCluster(t, func(c *Config) { c.MaxAppendEntries = 2 }) // hardly any cache
+	createTopic(t, c.nodes[c.leader()])
+	c.settled()
+	follower := c.nodes[c.followers()[0]]
+	release := block(t, follower)
+	last := follower.raft.LastIndex()
+	for i := range 20 {
+		mustCommit(t, c.nodes[c.leader()], string(rune('a'+i)), 0)
+	}
+	eventually(t, func() bool { return follower.raft.LastIndex() >= last+20 }, "it has them in its log")
+	for i := last + 1; i <= last+20; i++ {
+		require.NoError(t, follower.log.bolt.StoreLog(&raft.Log{Index: i, Term: 2, Data: []byte("not sealed")}))
+	}
+	release()
+	c.stop(c.leader()) // the next leader asks for what the log holds
+	<-follower.Stopped()
+	require.ErrorIs(t, follower.Err(), ErrLogDamaged)
+}

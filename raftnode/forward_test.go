@@ -1,0 +1,136 @@
+package raftnode
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/ops"
+)
+
+// echo makes a node answer with its name and the request.
+func echo(n *Node) {
+	n.HandleForwarded(func(_ context.Context, payload []byte) []byte {
+		return append([]byte(n.config.NodeID+" "), payload...)
+	})
+}
+
+func TestForwardReachesTheLeader(t *testing.T) {
+	// The leader stays the same while three nodes of one process are busy.
+	c := startCluster(t, func(c *Config) { c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Second, time.Second, time.Second })
+	for _, n := range c.nodes {
+		echo(n)
+	}
+	leader := c.nodes[c.leader()].config.NodeID
+	large := bytes.Repeat([]byte("x"), c.configs[0].Settings.Limits.RequestBytes)
+	var all sync.WaitGroup
+	for _, i := range c.followers() {
+		for j := range 100 {
+			all.Go(func() {
+				answer, err := c.nodes[i].Forward(t.Context(), fmt.Append(nil, j))
+				if err != nil || string(answer) != fmt.Sprintf("%s %d", leader, j) {
+					t.Errorf("answer %q, %v", answer, err)
+				}
+			})
+		}
+		answer, err := c.nodes[i].Forward(t.Context(), large)
+		require.NoError(t, err)
+		require.Len(t, answer, len(large)+3)
+		_, err = c.nodes[i].Forward(t.Context(), append(large, make([]byte, forwardSlack+1)...))
+		requireCode(t, err, ops.RequestTooLarge)
+	}
+	all.Wait()
+	_, err := c.nodes[c.leader()].Forward(t.Context(), nil)
+	require.ErrorIs(t, err, ErrNotLeader, "the leader forwards to nobody")
+}
+
+func TestForwardAfterTheLeaderWentAway(t *testing.T) {
+	c := startCluster(t, nil)
+	for _, n := range c.nodes {
+		echo(n)
+	}
+	gone := c.leader()
+	follower := c.nodes[c.followers()[0]]
+	for range 5 { // leaves an idle connection
+		_, err := follower.Forward(t.Context(), nil)
+		require.NoError(t, err)
+	}
+	c.crash(gone)
+	// What failed was not sent: the dead leader's idle connections are not used.
+	eventually(t, func() bool {
+		_, err := follower.Forward(t.Context(), []byte("again"))
+		if err != nil {
+			require.ErrorIs(t, err, ErrNotLeader)
+		}
+		return err == nil || follower.leading() != nil
+	}, "a new leader answers")
+}
+
+func TestForwardToANodeThatDoesNotLead(t *testing.T) {
+	c := startCluster(t, nil)
+	leader := c.nodes[c.leader()]
+	echo(leader)
+	follower := c.nodes[c.followers()[0]]
+	_, err := follower.Forward(t.Context(), nil)
+	require.NoError(t, err)
+	leader.leads.Store(nil) // as while it takes over
+	for range 3 {
+		_, err := follower.Forward(t.Context(), nil)
+		require.ErrorIs(t, err, ErrNotLeader)
+	}
+}
+
+func TestForwardedRequestWithoutAnAnswer(t *testing.T) {
+	c := startCluster(t, nil)
+	leader := c.nodes[c.leader()]
+	got, leave := make(chan struct{}, 2), make(chan struct{})
+	leader.HandleForwarded(func(ctx context.Context, _ []byte) []byte {
+		got <- struct{}{}
+		<-leave
+		return nil
+	})
+	follower := c.nodes[c.followers()[0]]
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := follower.Forward(ctx, nil)
+	requireCode(t, err, ops.OutcomeUnknown)
+
+	failed := make(chan error)
+	go func() {
+		_, err := follower.Forward(t.Context(), nil)
+		failed <- err
+	}()
+	<-got
+	<-got
+	crashed := make(chan struct{})
+	go func() {
+		defer close(crashed)
+		c.crash(c.leader())
+	}()
+	requireCode(t, <-failed, ops.OutcomeUnknown)
+	close(leave)
+	<-crashed
+}
+
+func TestFrames(t *testing.T) {
+	var b bytes.Buffer
+	require.NoError(t, writeFrame(&b, []byte("abc")))
+	whole := bytes.Clone(b.Bytes())
+	got, err := readFrame(&b, 3)
+	require.NoError(t, err)
+	require.Equal(t, "abc", string(got))
+	_, err = readFrame(bytes.NewReader(whole), 2)
+	require.ErrorContains(t, err, "at most 2")
+	for n := range whole {
+		_, err = readFrame(bytes.NewReader(whole[:n]), 3)
+		require.Error(t, err)
+	}
+	require.Less(t, testing.AllocsPerRun(1, func() {
+		_, _ = readFrame(bytes.NewReader([]byte{0x10, 0, 0, 0, 1}), 1<<30)
+	}), 100.0)
+}

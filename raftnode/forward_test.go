@@ -22,7 +22,9 @@ func echo(n *Node) {
 
 func TestForwardReachesTheLeader(t *testing.T) {
 	// The leader stays the same while three nodes of one process are busy.
-	c := startCluster(t, func(c *Config) { c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Second, time.Second, time.Second })
+	c := startCluster(t, func(c *Config) {
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Second, time.Second, time.Second
+	})
 	for _, n := range c.nodes {
 		echo(n)
 	}

@@ -24,6 +24,7 @@ var ErrLogDamaged = errors.New("raft log is damaged")
 // data and extensions, is the last four bytes of the extensions it is stored
 // with; a value's, over key and value, is the last four bytes of the value.
 type logStore struct {
+	path      string
 	bolt      *raftboltdb.BoltStore
 	snapshots raft.SnapshotStore
 	gaps      gaps
@@ -80,7 +81,7 @@ func openLog(path string, snapshots raft.SnapshotStore, timed func(op string, d 
 	case err != nil:
 		return nil, fmt.Errorf("open raft log: %w", err)
 	}
-	s := &logStore{bolt: bolt, snapshots: snapshots, timed: timed}
+	s := &logStore{path: path, bolt: bolt, snapshots: snapshots, timed: timed}
 	for _, key := range [][]byte{keyCurrentTerm, keyLastVoteTerm} {
 		if err := s.loadTerm(key); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), bolt.Close())

@@ -3,6 +3,7 @@ package raftnode
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -26,12 +27,16 @@ type metrics struct {
 	logSeconds    *prometheus.HistogramVec
 	confirmations *prometheus.CounterVec
 	confirmTime   prometheus.Histogram
+	restoreTime   prometheus.Histogram
+	persistTime   prometheus.Histogram
 }
 
 var (
 	// From a cached read to a disk that hangs, in steps of two: one fsync takes
 	// 0.2 to 20 ms on what people run this on.
 	ioSeconds = prometheus.ExponentialBuckets(0.000_05, 2, 18)
+	// From an empty state to one of some gigabytes.
+	copySeconds = prometheus.ExponentialBuckets(0.01, 3, 10)
 	// From the smallest entry to the largest one allowed by default, 1 MiB.
 	entrySizes = prometheus.ExponentialBuckets(64, 4, 8)
 	// Up to MaxAppendEntries' largest value.
@@ -49,7 +54,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		confirmations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_leader_confirmations_total", Help: "Rounds of term questions for linearizable reads, by outcome."}, []string{"outcome"}),
 		confirmTime:   histogram("cpnode_leader_confirmation_duration_seconds", "Time of one round of term questions.", ioSeconds),
 	}
-	m.collectors = []prometheus.Collector{m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
+	m.persistTime = histogram("cpnode_snapshot_duration_seconds", "Time to copy the state into a snapshot.", copySeconds)
+	m.restoreTime = histogram("cpnode_restore_duration_seconds", "Time to install a snapshot as the state.", copySeconds)
+	m.collectors = []prometheus.Collector{m.persistTime, m.restoreTime, m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
 	return m
 }
 
@@ -83,6 +90,7 @@ func (n *Node) gauges() []prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
 	return []prometheus.Collector{
+		stateCollector{n},
 		gauge("cpnode_raft_term", "Present term.", func() float64 { return float64(n.raft.CurrentTerm()) }),
 		gauge("cpnode_raft_leader", "1 on the leader.", func() float64 { return one(n.raft.State() == raft.Leader) }),
 		gauge("cpnode_raft_has_leader", "1 when a leader is known.", func() float64 { return one(n.LeaderID() != "") }),
@@ -90,6 +98,7 @@ func (n *Node) gauges() []prometheus.Collector {
 		gauge("cpnode_raft_commit_index", "Last entry known to be committed.", func() float64 { return float64(n.raft.CommitIndex()) }),
 		gauge("cpnode_applied_index", "Last entry in the state.", func() float64 { return float64(n.fsm.Applied()) }),
 		gauge("cpnode_staleness_seconds", "Age of the state behind what the leader had committed; -1 when unknown.", n.stalenessSeconds),
+		gauge("cpnode_raft_last_contact_seconds", "Time since the leader was heard of; 0 on the leader, -1 before.", n.contactSeconds),
 		gauge("cpnode_node_failed", "1 once the node has stopped over something it cannot go on from.", func() float64 { return one(n.Err() != nil) }),
 	}
 }
@@ -99,6 +108,18 @@ func (n *Node) stalenessSeconds() float64 {
 		return s.Seconds()
 	}
 	return -1
+}
+
+func (n *Node) contactSeconds() float64 {
+	last := n.raft.LastContact()
+	switch {
+	case n.raft.State() == raft.Leader:
+		return 0
+	case last.IsZero():
+		return -1
+	default:
+		return time.Since(last).Seconds()
+	}
 }
 
 func one(b bool) float64 {
@@ -150,4 +171,31 @@ func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
 	t.metrics.applySeconds.Observe(time.Since(start).Seconds())
 	t.metrics.batchEntries.Observe(float64(len(entries)))
 	return answers
+}
+
+// Snapshot implements raft.FSM.
+func (t *timedFSM) Snapshot() (raft.FSMSnapshot, error) {
+	s, err := t.FSM.Snapshot()
+	return timedSnapshot{s, t.metrics}, err
+}
+
+// Restore implements raft.FSM.
+func (t *timedFSM) Restore(r io.ReadCloser) error {
+	start := time.Now()
+	err := t.FSM.Restore(r)
+	t.metrics.restoreTime.Observe(time.Since(start).Seconds())
+	return err
+}
+
+type timedSnapshot struct {
+	raft.FSMSnapshot
+	metrics *metrics
+}
+
+// Persist implements raft.FSMSnapshot.
+func (s timedSnapshot) Persist(sink raft.SnapshotSink) error {
+	start := time.Now()
+	err := s.FSMSnapshot.Persist(sink)
+	s.metrics.persistTime.Observe(time.Since(start).Seconds())
+	return err
 }

@@ -1,0 +1,64 @@
+package raftnode
+
+import (
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cpnode/cpnode/store"
+)
+
+// stateCollector reads the totals of the state, which cost one row, and the sizes
+// of the files each time it is asked.
+type stateCollector struct{ node *Node }
+
+var (
+	descTopics    = stateDesc("cpnode_topics", "Live topics.")
+	descLogs      = stateDesc("cpnode_logs", "Logs (partitions), by state.", "state")
+	descBatches   = stateDesc("cpnode_batches", "Retained batches.")
+	descFiles     = stateDesc("cpnode_files", "Files, by state.", "state")
+	descReplays   = stateDesc("cpnode_commit_replays", "Commits that can be answered again.")
+	descProducers = stateDesc("cpnode_producer_states", "States of idempotent producers.")
+	descFences    = stateDesc("cpnode_object_fences", "Fenced object keys.")
+	descFileBytes = stateDesc("cpnode_store_file_bytes", "Size of a file of the node, by file.", "file")
+	descFreeBytes = stateDesc("cpnode_store_free_bytes", "Of a file of the node what is free for later transactions, by file.", "file")
+)
+
+func stateDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (stateCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descTopics, descLogs, descBatches, descFiles, descReplays, descProducers, descFences, descFileBytes, descFreeBytes} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. What cannot be read is left out.
+func (c stateCollector) Collect(to chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, v int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v), labels...)
+	}
+	var t store.Totals
+	if err := c.node.store.View(func(tx *store.ReadTx) error { t = tx.Meta().Totals; return nil }); err == nil {
+		gauge(descTopics, t.Topics)
+		gauge(descLogs, t.LiveLogs, "live")
+		gauge(descLogs, t.DeletedLogs, "deleted")
+		gauge(descBatches, t.Batches)
+		gauge(descFiles, t.FilesUploaded, "uploaded")
+		gauge(descFiles, t.FilesDeleting, "deleting")
+		gauge(descReplays, t.Replays)
+		gauge(descProducers, t.ProducerStates)
+		gauge(descFences, t.Fences)
+	}
+	if s, err := c.node.store.Stats(); err == nil {
+		gauge(descFileBytes, s.FileBytes, "state")
+		gauge(descFreeBytes, s.FreePages*s.PageBytes, "state")
+	}
+	if info, err := os.Stat(c.node.log.path); err == nil {
+		b := c.node.log.bolt.Stats()
+		gauge(descFileBytes, info.Size(), "raft_log")
+		gauge(descFreeBytes, int64((b.FreePageN+b.PendingPageN)*os.Getpagesize()), "raft_log")
+	}
+}

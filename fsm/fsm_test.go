@@ -103,8 +103,14 @@ func TestEntriesAreAppliedOnceHoweverTheyAreCut(t *testing.T) {
 
 	again := newMachine(t)
 	for _, cut := range [][2]int{{0, 1}, {0, 3}, {1, 3}, {2, 7}, {0, 8}, {0, 8}} {
+		applied := again.Applied()
 		answers := again.ApplyBatch(entries[cut[0]:cut[1]])
 		require.Len(t, answers, cut[1]-cut[0])
+		for i, a := range answers {
+			r := a.(Result)
+			require.EqualValues(t, cut[0]+i+1, r.Index)
+			require.Equal(t, r.Index <= applied, r.Err == ErrApplied)
+		}
 	}
 	require.Equal(t, once.meta(t), again.meta(t))
 	require.Equal(t, Result{Index: 1, Err: ErrApplied}, again.Apply(entries[0]))

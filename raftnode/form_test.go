@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -194,6 +195,7 @@ func TestLostLogIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	ready(t, n)
 	createTopic(t, n)
+	last := n.raft.LastIndex()
 	require.NoError(t, n.Close())
 
 	kept, err := os.ReadFile(filepath.Join(config.DataDir, logFile))
@@ -205,10 +207,25 @@ func TestLostLogIsRefused(t *testing.T) {
 	_, err = Open(config)
 	require.ErrorIs(t, err, ErrLogLost, "not even with the state gone as well")
 
-	require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, logFile), kept, 0o600))
+	restoreLog := func() {
+		require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, logFile), kept, 0o600))
+	}
+	restoreLog()
 	n = openNode(t, config)
 	ready(t, n)
 	eventually(t, func() bool { return meta(t, n).Totals.Topics == 1 }, "the state comes back from the log")
+	require.NoError(t, n.Close())
+
+	for problem, cut := range map[string][2]uint64{"it ends at": {last, last + 10}, "it begins at": {1, 1}} {
+		restoreLog()
+		s, err := openLog(filepath.Join(config.DataDir, logFile), &snapshotsAt{}, func(string, time.Duration) {})
+		require.NoError(t, err)
+		require.NoError(t, s.bolt.DeleteRange(cut[0], cut[1]))
+		require.NoError(t, s.Close())
+		_, err = Open(config)
+		require.ErrorIs(t, err, ErrLogLost)
+		require.ErrorContains(t, err, problem)
+	}
 }
 
 func TestFilesAreThisUsersOnly(t *testing.T) {

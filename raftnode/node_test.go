@@ -17,6 +17,10 @@ func TestSingleNodeIsReadyAtOnce(t *testing.T) {
 	ready(t, n)
 	require.Less(t, time.Since(start), 500*time.Millisecond)
 
+	// All that is committed are entries of raft's own.
+	_, info, err := highWatermark(t.Context(), n, ReadOptions{}, 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, info.AppliedIndex)
 	created := createTopic(t, n)
 	require.Positive(t, created.Index)
 	first := mustCommit(t, n, "a", 0)

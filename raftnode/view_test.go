@@ -106,6 +106,14 @@ func TestLaterTermEndsReads(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotLeader, "so is an answer that was decided by reading")
 }
 
+// A node that has itself heard of a later term does not lead, whatever raft says.
+func TestOwnLaterTermEndsReads(t *testing.T) {
+	n := single(t, nil)
+	n.log.sawTerm(n.raft.CurrentTerm() + 1)
+	_, _, err := highWatermark(t.Context(), n, ReadOptions{}, 0)
+	require.ErrorIs(t, err, ErrNotLeader)
+}
+
 func TestReadsOutliveOneFollower(t *testing.T) {
 	c := startCluster(t, nil)
 	leader := c.nodes[c.leader()]

@@ -25,27 +25,29 @@ const (
 // bucketTable is the only place where bucket names are spelled.
 //
 // logical marks the buckets whose rows make up the digest; the others are
-// indexes, derived from them and recounted by Check. sequential marks keys that
-// are only ever added at the end, whose pages can be filled whole.
+// indexes, derived from them and recounted by Check. fill is how full a page is
+// left when it splits: whole where keys are only ever added at the end, bbolt's
+// half (0) where they come in any order, and between for batches, which come at
+// the end of each log (measured, see DESIGN.md).
 var bucketTable = [bucketCount]struct {
-	name       string
-	logical    bool
-	sequential bool
+	name    string
+	logical bool
+	fill    float64
 }{
 	bucketMeta:          {name: "meta"},
 	bucketTopics:        {name: "topics", logical: true},
 	bucketTopicNames:    {name: "topic_names"},
 	bucketLogs:          {name: "logs", logical: true},
 	bucketDeletedLogs:   {name: "deleted_logs"},
-	bucketBatches:       {name: "batches", logical: true},
+	bucketBatches:       {name: "batches", logical: true, fill: 0.75},
 	bucketBatchTimes:    {name: "batch_times"},
-	bucketFiles:         {name: "files", logical: true, sequential: true},
+	bucketFiles:         {name: "files", logical: true, fill: 1},
 	bucketFileKeys:      {name: "file_keys"},
-	bucketDeletingFiles: {name: "deleting_files", sequential: true},
-	bucketReplays:       {name: "replays", logical: true, sequential: true},
+	bucketDeletingFiles: {name: "deleting_files", fill: 1},
+	bucketReplays:       {name: "replays", logical: true, fill: 1},
 	bucketProducers:     {name: "producers", logical: true},
 	bucketFences:        {name: "fences", logical: true},
-	bucketFenceTimes:    {name: "fence_times", sequential: true},
+	bucketFenceTimes:    {name: "fence_times", fill: 1},
 }
 
 // metaKey is the one key of bucketMeta.

@@ -246,8 +246,8 @@ func (s *Store) Update(fn func(*WriteTx) error) error {
 	tx.files.slots = map[uint64]*slot[File]{}
 	tx.producers.slots = map[producerKey]*slot[Producer]{}
 	for b, t := range bucketTable {
-		if t.sequential {
-			tx.bucket(bucket(b)).FillPercent = 1
+		if t.fill > 0 {
+			tx.bucket(bucket(b)).FillPercent = t.fill
 		}
 	}
 	if err := fn(&tx); err != nil {

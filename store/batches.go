@@ -14,9 +14,8 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 
 // seekBlock moves c to the block of the log that holds offset or, when offset
 // lies below all blocks, to its first one. Nil when the log has no block.
-func seekBlock(c *bbolt.Cursor, logID uint64, offset int64) (k, row []byte) {
-	var room [batchKeySize]byte
-	want := appendBatchKey(room[:0], logID, offset)
+func (tx *ReadTx) seekBlock(c *bbolt.Cursor, logID uint64, offset int64) (k, row []byte) {
+	want := appendBatchKey(tx.key[:0], logID, offset)
 	k, row = c.Seek(want)
 	if bytes.Equal(k, want) {
 		return k, row
@@ -81,7 +80,7 @@ func (tx *ReadTx) Batches(l *Log, from int64) BatchCursor {
 		}
 	}
 	bc.cursor = tx.cursor(bucketBatches)
-	bc.open(seekBlock(bc.cursor, l.ID, from))
+	bc.open(tx.seekBlock(bc.cursor, l.ID, from))
 	return bc
 }
 

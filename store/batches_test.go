@@ -103,7 +103,7 @@ func TestReadAfterEmptyingPagesInOneTransaction(t *testing.T) {
 			for _, p := range w.logs {
 				w.trim(tx, p, len(p.batches))
 			}
-			k, _ := seekBlock(tx.bucket(bucketBatches).Cursor(), 1, 0)
+			k, _ := tx.seekBlock(tx.bucket(bucketBatches).Cursor(), 1, 0)
 			require.Nil(t, k)
 			w.commit(tx, 10)
 			for _, p := range w.logs {

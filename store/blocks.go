@@ -88,7 +88,7 @@ func (tx *WriteTx) tailOf(l *Log) (*tail, error) {
 		return t, nil
 	}
 	c := tx.cursor(bucketBatches)
-	k, row := seekBlock(c, l.ID, l.HighWatermark)
+	k, row := tx.seekBlock(c, l.ID, l.HighWatermark)
 	if k == nil {
 		return nil, corrupt(bucketBatches, appendBatchKey(nil, l.ID, l.HighWatermark), "last block of the log is missing")
 	}

@@ -236,7 +236,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			require.NoError(t, err)
 			defer s.Close()
 			update(t, s, func(tx *WriteTx) {
-				busyLog, _, err = tx.logs.fromFile(&tx.ReadTx, busy)
+				busyLog, _, err = tx.Log(busy)
 				require.NoError(t, err)
 				c.damage(t, tx)
 			})

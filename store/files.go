@@ -24,8 +24,7 @@ func (tx *ReadTx) FileByKey(objectKey string) (File, bool, error) {
 
 // ObjectKey is the object key of a file that a batch refers to.
 func (tx *ReadTx) ObjectKey(fileID uint64) (string, error) {
-	var room [fileKeySize]byte
-	key := appendID(room[:0], fileID)
+	key := appendID(tx.key[:0], fileID)
 	if tx.write != nil {
 		f, ok, err := tx.File(fileID)
 		if err == nil && !ok {
@@ -168,8 +167,7 @@ func (tx *WriteTx) ForgetFile(f *File) error {
 
 // Replay is what was kept of the commit that made a file.
 func (tx *ReadTx) Replay(fileID uint64) (Replay, bool, error) {
-	var room [fileKeySize]byte
-	key := appendID(room[:0], fileID)
+	key := appendID(tx.key[:0], fileID)
 	payload, ok, err := tx.get(bucketReplays, key)
 	if err != nil || !ok {
 		return Replay{}, false, err

@@ -19,8 +19,9 @@ type table[K comparable, V any] struct {
 type slot[V any] struct {
 	value  V
 	exists bool
-	dirty  bool // differs from the file
-	stored bool // the file has a row
+	dirty  bool   // differs from the file
+	stored bool   // the file has a row
+	hash   Digest // of that row, so that it need not be read again
 }
 
 func (t *table[K, V]) read(tx *ReadTx, k K) (v V, ok bool, err error) {
@@ -31,12 +32,7 @@ func (t *table[K, V]) read(tx *ReadTx, k K) (v V, ok bool, err error) {
 		}
 		return s.value, true, nil
 	}
-	return t.fromFile(tx, k)
-}
-
-func (t *table[K, V]) fromFile(tx *ReadTx, k K) (v V, ok bool, err error) {
-	var room [40]byte
-	key := t.appendKey(room[:0], k)
+	key := t.appendKey(tx.key[:0], k)
 	payload, ok, err := tx.get(t.bucket, key)
 	if err != nil || !ok {
 		return v, false, err
@@ -50,11 +46,18 @@ func (t *table[K, V]) slot(tx *ReadTx, k K) (*slot[V], error) {
 	if s, ok := t.slots[k]; ok {
 		return s, nil
 	}
-	v, ok, err := t.fromFile(tx, k)
+	key := t.appendKey(tx.key[:0], k)
+	payload, ok, err := tx.get(t.bucket, key)
 	if err != nil {
 		return nil, err
 	}
-	s := &slot[V]{value: v, exists: ok, stored: ok}
+	s := &slot[V]{exists: ok, stored: ok}
+	if ok {
+		if s.value, err = t.decode(key, payload); err != nil {
+			return nil, err
+		}
+		s.hash = rowHash(t.bucket, key, payload)
+	}
 	t.slots[k] = s
 	return s, nil
 }
@@ -79,7 +82,7 @@ func (t *table[K, V]) remove(tx *WriteTx, k K) (removed bool, err error) {
 	}
 	tx.changes++
 	// A row that was made and removed in one transaction never reaches the file.
-	*s = slot[V]{dirty: s.stored, stored: s.stored}
+	*s = slot[V]{dirty: s.stored, stored: s.stored, hash: s.hash}
 	return true, nil
 }
 
@@ -98,16 +101,23 @@ func (t *table[K, V]) flush(tx *WriteTx) error {
 	}
 	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
 	for _, c := range changes {
-		c.slot.dirty, c.slot.stored = false, c.slot.exists
-		if !c.slot.exists {
-			if err := tx.delete(t.bucket, c.key); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := tx.put(t.bucket, c.key, t.appendRow(tx.arena.buf(128), &c.slot.value)); err != nil {
+		if err := t.flushSlot(tx, c.key, c.slot); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t *table[K, V]) flushSlot(tx *WriteTx, key []byte, s *slot[V]) error {
+	if s.stored {
+		tx.meta.Digest.sub(s.hash)
+	}
+	s.dirty, s.stored = false, s.exists
+	if !s.exists {
+		return tx.deleteRaw(t.bucket, key)
+	}
+	payload := t.appendRow(tx.arena.buf(128), &s.value)
+	s.hash = rowHash(t.bucket, key, payload)
+	tx.meta.Digest.add(s.hash)
+	return tx.putRaw(t.bucket, key, payload)
 }

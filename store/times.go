@@ -63,8 +63,7 @@ func (tx *ReadTx) group(l *Log, level int, g uint64) (timeGroup, error) {
 	if g == l.NextRow/groupSizes[level] {
 		return l.open[level], nil
 	}
-	var room [batchTimeKeySize]byte
-	key := appendBatchTimeKey(room[:0], l.ID, level, g)
+	key := appendBatchTimeKey(tx.key[:0], l.ID, level, g)
 	payload, ok, err := tx.get(bucketBatchTimes, key)
 	if err != nil {
 		return timeGroup{}, err

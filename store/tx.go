@@ -14,6 +14,7 @@ type ReadTx struct {
 	buckets [bucketCount]*bbolt.Bucket
 	cursors [bucketCount]*bbolt.Cursor // for point reads and batch cursors, made once
 	meta    Meta
+	key     [64]byte // room for the key of a point read
 	write   *WriteTx // the transaction this is part of, nil for a plain read
 
 	topics    table[TopicID, Topic]

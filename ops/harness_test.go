@@ -35,7 +35,7 @@ type node struct {
 func newNode(t testing.TB, settings ops.Settings) *node {
 	n := &node{t: t, path: filepath.Join(t.TempDir(), "state.db"), settings: settings}
 	n.open()
-	t.Cleanup(func() { require.NoError(t, n.store.Close()) })
+	t.Cleanup(n.close)
 	return n
 }
 
@@ -135,8 +135,16 @@ func (n *node) meta() (m store.Meta) {
 	return m
 }
 
-func (n *node) reopen() {
+// close leaves a file in which every invariant was recounted.
+func (n *node) close() {
 	require.NoError(n.t, n.store.Close())
+	report, err := store.Check(n.path)
+	require.NoError(n.t, err)
+	require.NoError(n.t, report.Err(), "%q", report.Problems)
+}
+
+func (n *node) reopen() {
+	n.close()
 	n.open()
 }
 

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -65,8 +66,8 @@ func newRun(rt *rapid.T, path string) *modelRun {
 }
 
 func (r *modelRun) close() {
-	require.NoError(r.rt, r.node.store.Close())
-	require.NoError(r.rt, r.replica.store.Close())
+	r.node.close()
+	r.replica.close()
 }
 
 func (r *modelRun) operation(rt *rapid.T) {
@@ -85,10 +86,12 @@ func (r *modelRun) operation(rt *rapid.T) {
 	}
 	switch r.rand.Intn(100) {
 	case 0:
-		r.node.reopen()
+		r.node.reopen() // which recounts the invariants and the digest
 	case 1:
 		r.compareState()
-	case 2, 3, 4, 5:
+	case 2:
+		r.installOnReplica()
+	case 3, 4, 5, 6:
 		r.catchUp()
 	}
 }
@@ -157,5 +160,18 @@ func (r *modelRun) catchUp() {
 	_, err := r.replica.apply(missing...)
 	require.NoError(r.rt, err)
 	r.copied = len(r.node.log)
+	require.Equal(r.rt, r.node.meta(), r.replica.meta())
+}
+
+// installOnReplica gives the replica the whole state instead.
+func (r *modelRun) installOnReplica() {
+	snapshot, err := r.node.store.Snapshot()
+	require.NoError(r.rt, err)
+	defer snapshot.Release()
+	var stream bytes.Buffer
+	_, err = snapshot.WriteTo(&stream)
+	require.NoError(r.rt, err)
+	require.NoError(r.rt, r.replica.store.Install(&stream))
+	r.copied, r.replica.index = len(r.node.log), r.node.index
 	require.Equal(r.rt, r.node.meta(), r.replica.meta())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
 )
 
 // accepted and refused are answers to one batch of partition 0 of @a.
@@ -128,23 +129,24 @@ func TestCommitCoalesces(t *testing.T) {
 	play(t, apart, createA, touching, find(row(1, 0, 10, 0, 4, 9, 0), row(2, 10, 5, 5, 5, 7, 0), row(3, 15, 5, 6, 6, 7, 1)))
 }
 
-// Two commits of one key that were both proposed: the later entry answers as a
-// read would have, and leaves no trace.
+// Of two commits of one key that were both proposed, the later entry answers as a
+// read would have, and leaves no trace, not even of its clock.
 func TestCommitRaces(t *testing.T) {
 	n := play(t, ops.DefaultSettings(), createA)
-	k := commit("k", batch(0, 7))
-	n.play(2000, k.wants(committed(accepted(0, 2000, 0))))
-	before := n.meta()
-	for range 2 { // the entry of the first commit once more
-		results, err := n.apply(n.log[len(n.log)-1])
+	w := &ops.CommitFileRequest{ObjectKey: "k", Batches: []ops.CommitBatch{{TopicID: topicID(t, "@a"), ByteSize: 1}}}
+	var before store.Meta
+	out, err := ops.Run(w, n.settings, n.store.View, func() int64 { return 2000 }, func(cmd ops.Command) (any, error) {
+		_, err := n.propose(cmd, 2000)
 		require.NoError(t, err)
-		answer := results[0].(*ops.CommitFileResponse)
-		require.True(t, answer.Replayed)
-		require.Equal(t, int64(0), answer.Batches[0].AssignedBaseOffset)
-	}
-	after := n.meta()
-	require.Equal(t, before.Digest, after.Digest)
-	require.Equal(t, before.LastClockMs, after.LastClockMs)
+		before = n.meta()
+		return n.propose(cmd, 3000)
+	})
+	require.NoError(t, err)
+	require.Equal(t, &ops.CommitFileResponse{Replayed: true, Batches: []ops.CommittedBatch{
+		{TopicID: topicID(t, "@a"), Error: ops.None, LogAppendTime: 2000}}}, out.Answer)
+	require.False(t, out.FromRead)
+	before.AppliedIndex++
+	require.Equal(t, before, n.meta())
 }
 
 // Offsets never pass the largest int64.

@@ -72,7 +72,7 @@ func (c *deleteFiles) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
 }
 
 // decide fences a forgotten key, so that a late copy of its commit cannot make a
-// deleted object live.
+// deleted object live. An older fence of the key ended before the file was made.
 func (c *deleteFiles) decide(tx *store.ReadTx, key *string, nowMs int64) (change[DeletedFile], error) {
 	answer := DeletedFile{*key, None}
 	f, ok, err := tx.FileByKey(*key)
@@ -87,15 +87,6 @@ func (c *deleteFiles) decide(tx *store.ReadTx, key *string, nowMs int64) (change
 		if err := tx.ForgetFile(&f); err != nil {
 			return err
 		}
-		return extendFence(tx, *key, nowMs+c.fenceMs)
+		return tx.PutFence(*key, nowMs+c.fenceMs)
 	}}, nil
-}
-
-// extendFence fences a key, never for less long than an earlier fence does.
-func extendFence(tx *store.WriteTx, key string, untilMs int64) error {
-	present, ok, err := tx.Fence(key)
-	if err != nil || ok && present >= untilMs {
-		return err
-	}
-	return tx.PutFence(key, untilMs)
 }

@@ -67,3 +67,29 @@ func TestExpireReplays(t *testing.T) {
 	require.Zero(t, n.meta().Totals.Replays)
 	n.play(1150, commit("a", batch(0, 1)).wants("OBJECT_KEY_CONFLICT").logs(0))
 }
+
+// A producer that wrote between the look and the entry stays.
+func TestExpireProducersRaces(t *testing.T) {
+	n := play(t, ops.DefaultSettings(), createA, commit("0", sequenced(batch(0, 1), 0, 0, 0)), commit("1", sequenced(batch(0, 1), 1, 0, 0)))
+	out, err := ops.Run(&ops.ExpireProducersRequest{IdleBefore: 2000}, n.settings, n.store.View, func() int64 { return 2000 }, func(cmd ops.Command) (any, error) {
+		n.play(2000, commit("2", sequenced(batch(0, 1), 0, 0, 10)))
+		return n.propose(cmd, 2001)
+	})
+	require.NoError(t, err)
+	require.Equal(t, &ops.ExpireProducersResponse{Removed: 1}, out.Answer)
+}
+
+// When the proposer's clock stepped back before its entry, what the entry's clock
+// still fences or replays stays.
+func TestExpireGoesByTheEntrysClock(t *testing.T) {
+	settings := ops.DefaultSettings()
+	settings.ObjectFenceRetentionMs, settings.ReplayRetentionMs = 100, 100
+	n := play(t, settings, isSafe("a", true, "true", 1), commit("b", batch(0, 1)))
+	for _, w := range []ops.Write{&ops.ExpireFencesRequest{}, &ops.ExpireReplaysRequest{}} {
+		_, err := ops.Run(w, n.settings, n.store.View, func() int64 { return 5000 }, func(cmd ops.Command) (any, error) { return n.propose(cmd, 1050) })
+		require.NoError(t, err)
+	}
+	require.Equal(t, int64(1), n.meta().Totals.Fences)
+	require.Equal(t, int64(1), n.meta().Totals.Replays)
+	require.Equal(t, int64(1010), n.meta().LastClockMs)
+}

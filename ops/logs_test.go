@@ -82,3 +82,16 @@ func TestInitDisklessLog(t *testing.T) {
 			`{"responses": [{"topic_id": "@c", "partition": 0, "error": "TOPIC_ALREADY_EXISTS"}]}`, 0},
 	)
 }
+
+// An answer holds a bounded number of entries over all its partitions.
+func TestGetProducerStateStops(t *testing.T) {
+	n := play(t, ops.DefaultSettings(), createA, commit("k", sequenced(batch(0, 1), 1, 0, 0), sequenced(batch(0, 1), 1, 0, 10), sequenced(batch(1, 1), 2, 0, 0), sequenced(batch(1, 1), 3, 0, 0)))
+	n.settings.Limits.AnswerRows = 3
+	entry := func(id, base int) string {
+		return fmt.Sprintf(`{"producer_id": %d, "producer_epoch": 0, "base_sequence": %d, "last_sequence": %d, "assigned_offset": %d, "batch_max_timestamp": 1}`, id, base, base+9, base)
+	}
+	n.play(2000, step{"get-producer-state", `{"requests": [{"topic_id": "@a", "partition": 0}, {"topic_id": "@a", "partition": 1}, {"topic_id": "@a", "partition": 0}]}`, `{"responses": [
+		{"topic_id": "@a", "partition": 0, "error": "NONE", "entries": [` + entry(1, 0) + `, ` + entry(1, 10) + `]},
+		{"topic_id": "@a", "partition": 1, "error": "NONE", "entries": [` + entry(2, 0) + `]},
+		{"topic_id": "@a", "partition": 0, "error": "NONE", "entries": []}]}`, 0})
+}

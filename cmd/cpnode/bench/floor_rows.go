@@ -89,23 +89,49 @@ func (b *bareRows) load() error {
 	return b.db.Sync()
 }
 
-// read seeks in each of a number of random partitions and reads rows from there.
+// read gets rows by key: as many in a row, from a random one on, in each of a
+// number of random partitions.
 func (b *bareRows) read(partitions, rows int) error {
 	return b.db.View(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(bareBucket).Cursor()
+		bucket := tx.Bucket(bareBucket)
 		var key [bareKeyBytes]byte
-		var value [bareValueBytes]byte
 		for range partitions {
-			k, v := c.Seek(appendBareKey(key[:], rand.IntN(b.partitions), rand.IntN(max(1, b.rows-rows))))
-			for n := 0; n < rows && k != nil; n++ {
-				if copy(value[:], v) != bareValueBytes {
-					return fmt.Errorf("bare row of %d bytes", len(v))
+			partition, first := rand.IntN(b.partitions), rand.IntN(max(1, b.rows-rows))
+			for i := range rows {
+				if err := takeBare(bucket.Get(appendBareKey(key[:], partition, first+i))); err != nil {
+					return err
 				}
-				k, v = c.Next()
 			}
 		}
 		return nil
 	})
+}
+
+// scan reads the rows that read gets, by one seek in each partition.
+func (b *bareRows) scan(partitions, rows int) error {
+	return b.db.View(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bareBucket).Cursor()
+		var key [bareKeyBytes]byte
+		for range partitions {
+			_, v := c.Seek(appendBareKey(key[:], rand.IntN(b.partitions), rand.IntN(max(1, b.rows-rows))))
+			for range rows {
+				if err := takeBare(v); err != nil {
+					return err
+				}
+				_, v = c.Next()
+			}
+		}
+		return nil
+	})
+}
+
+// takeBare copies a row out of its page.
+func takeBare(row []byte) error {
+	var value [bareValueBytes]byte
+	if copy(value[:], row) != bareValueBytes {
+		return fmt.Errorf("bare row of %d bytes", len(row))
+	}
+	return nil
 }
 
 // drain removes everything, oldest first within each partition, in durable

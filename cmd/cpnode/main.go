@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
-	root.AddCommand(serveCommand(), devCommand(), replayCommand(), checkCommand(), versionCommand())
+	root.AddCommand(serveCommand(), devCommand(), replayCommand(), checkCommand(), demoCommand(), benchCommand(), versionCommand())
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := root.ExecuteContext(ctx)

@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -18,8 +19,16 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
+// TestMain is also the main function of the processes that tests start.
 func TestMain(m *testing.M) {
 	store.ChildMain()
+	if len(os.Args) == 3 && os.Args[1] == processArg {
+		if err := runProcess(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -16,9 +16,10 @@ import (
 // them for both ways, so the two cannot drift apart. A struct is an array; new
 // fields are only ever appended, as optional ones.
 type codec struct {
-	enc *msgpack.Encoder // writing when not nil
-	dec *msgpack.Decoder
-	in  *bytes.Reader // what dec reads, to check lengths before allocating
+	enc  *msgpack.Encoder // writing when not nil
+	dec  *msgpack.Decoder
+	data []byte        // what is decoded
+	in   *bytes.Reader // its rest, to check lengths before allocating
 
 	left int // elements left of the array being read or written
 	err  error
@@ -35,6 +36,17 @@ func (c *codec) fail(err error) {
 		c.err = err
 	}
 }
+
+// position is how far decoding has come; 0 while encoding.
+func (c *codec) position() int {
+	if c.in == nil {
+		return 0
+	}
+	return len(c.data) - c.in.Len()
+}
+
+// since is the bytes that were decoded from a position on.
+func (c *codec) since(start int) []byte { return c.data[start:c.position()] }
 
 // object writes or reads one struct of n fields.
 func (c *codec) object(n int, fields func(*codec)) {

@@ -1,11 +1,9 @@
 package ops
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/cpnode/cpnode/store"
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // CommitFileRequest commits one uploaded object: its batches get their offsets.
@@ -115,6 +113,8 @@ type commitFile struct {
 	request           CommitFileRequest
 	coalesce          bool
 	replayRetentionMs int64
+
+	digest *[digestSize]byte // of the request, once it is known; not logged
 }
 
 func (*commitFile) Op() string { return "commit-file" }
@@ -122,7 +122,9 @@ func (*commitFile) Op() string { return "commit-file" }
 func (c *commitFile) fields(f *codec) {
 	f.object(3, func(f *codec) {
 		if f.field() {
+			start := f.position()
 			c.request.fields(f)
+			c.tookDigest(f.since(start))
 		}
 		f.bool(&c.coalesce)
 		f.int64(&c.replayRetentionMs)
@@ -155,20 +157,6 @@ func (b *CommitBatch) fields(f *codec) {
 	f.int32(&b.LastSequence)
 }
 
-// digest tells the identical request from another one with the same object key.
-func (r *CommitFileRequest) digest() (d [16]byte, err error) {
-	h := sha256.New()
-	enc := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(enc)
-	enc.Reset(h)
-	enc.UseCompactInts(true)
-	c := codec{enc: enc, left: 1}
-	r.fields(&c)
-	var sum [sha256.Size]byte
-	copy(d[:], h.Sum(sum[:0]))
-	return d, c.err
-}
-
 // Apply gives the batches their offsets in order. It is one pass: each batch is
 // decided on what the ones before it left, which lives in the plan until all
 // are decided, and written after.
@@ -176,7 +164,8 @@ func (c *commitFile) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
 	if result, err := c.settled(&tx.ReadTx, nowMs); err != nil || result != nil {
 		return result, err
 	}
-	p := commitPlan{cmd: c, nowMs: nowMs, parts: make(map[store.LogKey]*commitPart, 16)}
+	p := newCommitPlan(c, nowMs)
+	defer p.release()
 	answer := &CommitFileResponse{Batches: make([]CommittedBatch, len(c.request.Batches))}
 	for i := range c.request.Batches {
 		if err := p.decide(tx, i, &answer.Batches[i]); err != nil {
@@ -184,41 +173,4 @@ func (c *commitFile) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
 		}
 	}
 	return answer, p.write(tx)
-}
-
-// settled is the result of a commit whose object key is known or fenced, nil
-// when the commit is still to be made.
-func (c *commitFile) settled(tx *store.ReadTx, nowMs int64) (any, error) {
-	f, exists, err := tx.FileByKey(c.request.ObjectKey)
-	if err != nil {
-		return nil, err
-	}
-	if exists {
-		return c.replay(tx, &f, nowMs)
-	}
-	until, fenced, err := tx.Fence(c.request.ObjectKey)
-	if err != nil {
-		return nil, err
-	}
-	if fenced && nowMs < until {
-		return Errorf(ObjectKeyFenced, "object_key: %q was declared safe to delete or was forgotten; upload under a new key", c.request.ObjectKey), nil
-	}
-	return nil, nil
-}
-
-// replay answers the identical commit as before; anything else under the same
-// key is a conflict.
-func (c *commitFile) replay(tx *store.ReadTx, f *store.File, nowMs int64) (any, error) {
-	p, kept, err := tx.Replay(f.ID)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := c.request.digest()
-	if err != nil {
-		return nil, err
-	}
-	if !kept || nowMs-f.CommittedAt > c.replayRetentionMs || p.Digest != digest {
-		return Errorf(ObjectKeyConflict, "object_key: %q was committed before, with other content or too long ago", c.request.ObjectKey), nil
-	}
-	return c.restore(&p), nil
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"math"
+	"sync"
 
 	"github.com/cpnode/cpnode/store"
 )
@@ -12,27 +13,26 @@ type commitPlan struct {
 	cmd   *commitFile
 	nowMs int64
 
-	parts     map[store.LogKey]*commitPart
-	order     []*commitPart // that exist, in order of first appearance
-	producers []*commitProducer
-	rows      []commitRow
-	kept      store.Replay
+	parts      []commitPart // in order of first appearance
+	partOf     map[store.LogKey]int
+	producers  []commitProducer
+	producerOf map[producerRef]int
+	rows       []commitRow
+	kept       store.Replay
 }
 
 // commitPart is one distinct partition of the commit.
 type commitPart struct {
-	key       store.LogKey
-	log       store.Log
-	exists    bool
-	first     int64 // high watermark before the commit
-	next      int64 // offset to assign
-	bytes     int64
-	producers map[int64]*commitProducer
+	key    store.LogKey
+	log    store.Log
+	exists bool
+	first  int64 // high watermark before the commit
+	next   int64 // offset to assign
+	bytes  int64
 }
 
 type commitProducer struct {
-	logID uint64
-	id    int64
+	ref   producerRef
 	state store.Producer
 	known bool // has a state, old or new
 	dirty bool
@@ -40,9 +40,28 @@ type commitProducer struct {
 
 // commitRow is one batch row to write: a batch, or several that touch.
 type commitRow struct {
-	part    *commitPart
+	part    int // index in the plan's parts
 	batch   store.Batch
 	offsets int64
+}
+
+// commitPlans keeps the memory of plans: commits are what a node does most.
+var commitPlans = sync.Pool{New: func() any {
+	return &commitPlan{partOf: map[store.LogKey]int{}, producerOf: map[producerRef]int{}}
+}}
+
+func newCommitPlan(cmd *commitFile, nowMs int64) *commitPlan {
+	p := commitPlans.Get().(*commitPlan)
+	p.cmd, p.nowMs = cmd, nowMs
+	return p
+}
+
+func (p *commitPlan) release() {
+	clear(p.partOf)
+	clear(p.producerOf)
+	p.cmd, p.parts, p.producers, p.rows = nil, p.parts[:0], p.producers[:0], p.rows[:0]
+	p.kept = store.Replay{Partitions: p.kept.Partitions[:0], Outcomes: p.kept.Outcomes[:0], Duplicates: p.kept.Duplicates[:0]}
+	commitPlans.Put(p)
 }
 
 // Outcomes of a batch as kept for a replay. Codes on disk are append-only.
@@ -60,11 +79,11 @@ var outcomeErrors = [...]Code{None, None, UnknownTopicOrPartition, InvalidProduc
 // decide answers batch i and plans what it writes.
 func (p *commitPlan) decide(tx *store.WriteTx, i int, answer *CommittedBatch) error {
 	b := &p.cmd.request.Batches[i]
-	part, err := p.part(tx, store.LogKey{Topic: b.TopicID, Partition: b.Partition})
+	at, err := p.part(tx, store.LogKey{Topic: b.TopicID, Partition: b.Partition})
 	if err != nil {
 		return err
 	}
-	outcome, duplicate := outcomeUnknownPartition, (*store.ProducerEntry)(nil)
+	part, outcome, duplicate := &p.parts[at], outcomeUnknownPartition, (*store.ProducerEntry)(nil)
 	if part.exists {
 		if outcome, duplicate, err = p.judge(tx, part, b); err != nil {
 			return err
@@ -73,7 +92,7 @@ func (p *commitPlan) decide(tx *store.WriteTx, i int, answer *CommittedBatch) er
 	*answer = failedBatch(b, outcomeErrors[outcome])
 	switch outcome {
 	case outcomeAccepted:
-		p.accept(part, b, answer)
+		p.accept(at, b, answer)
 	case outcomeDuplicate:
 		answer.Duplicate = true
 		answer.AssignedBaseOffset = duplicate.AssignedOffset
@@ -90,31 +109,30 @@ func failedBatch(b *CommitBatch, code Code) CommittedBatch {
 	return CommittedBatch{TopicID: b.TopicID, Partition: b.Partition, Error: code, AssignedBaseOffset: -1, LogAppendTime: -1, LogStartOffset: -1}
 }
 
-// keepOutcome records outcomes from the first one on that is not plain acceptance.
+// keepOutcome records outcomes only once one is not plain acceptance.
 func (p *commitPlan) keepOutcome(i int, outcome byte) {
-	if outcome == outcomeAccepted && p.kept.Outcomes == nil {
-		return
+	kept := p.kept.Outcomes
+	if len(kept) == 0 {
+		if outcome == outcomeAccepted {
+			return
+		}
+		kept = append(kept, make([]byte, i)...) // all accepted
 	}
-	if p.kept.Outcomes == nil {
-		p.kept.Outcomes = make([]byte, i, len(p.cmd.request.Batches))
-	}
-	p.kept.Outcomes = append(p.kept.Outcomes, outcome)
+	p.kept.Outcomes = append(kept, outcome)
 }
 
-func (p *commitPlan) part(tx *store.WriteTx, key store.LogKey) (*commitPart, error) {
-	if part := p.parts[key]; part != nil {
-		return part, nil
+// part is the index of a partition in the plan.
+func (p *commitPlan) part(tx *store.WriteTx, key store.LogKey) (int, error) {
+	if at, ok := p.partOf[key]; ok {
+		return at, nil
 	}
 	l, ok, err := tx.LiveLog(key)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	part := &commitPart{key: key, log: l, exists: ok, first: l.HighWatermark, next: l.HighWatermark, bytes: l.ByteSize}
-	p.parts[key] = part
-	if ok {
-		p.order = append(p.order, part)
-	}
-	return part, nil
+	p.partOf[key] = len(p.parts)
+	p.parts = append(p.parts, commitPart{key: key, log: l, exists: ok, first: l.HighWatermark, next: l.HighWatermark, bytes: l.ByteSize})
+	return len(p.parts) - 1, nil
 }
 
 // judge decides one batch on the state of its producer and, when accepted,
@@ -128,7 +146,7 @@ func (p *commitPlan) judge(tx *store.WriteTx, part *commitPart, b *CommitBatch) 
 	if b.ProducerID < 0 || b.ProducerEpoch < 0 {
 		return outcomeAccepted, nil, nil
 	}
-	pr, err := p.producer(tx, part, b.ProducerID)
+	pr, err := p.producer(tx, producerRef{part.log.ID, b.ProducerID})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -172,46 +190,44 @@ func remembered(s *store.Producer, b *CommitBatch) *store.ProducerEntry {
 	return nil
 }
 
-func (p *commitPlan) producer(tx *store.WriteTx, part *commitPart, id int64) (*commitProducer, error) {
-	if pr := part.producers[id]; pr != nil {
-		return pr, nil
+// producer is a producer in the plan, until the next call.
+func (p *commitPlan) producer(tx *store.WriteTx, ref producerRef) (*commitProducer, error) {
+	if at, ok := p.producerOf[ref]; ok {
+		return &p.producers[at], nil
 	}
-	s, ok, err := tx.Producer(part.log.ID, id)
+	s, ok, err := tx.Producer(ref.logID, ref.producerID)
 	if err != nil {
 		return nil, err
 	}
-	if part.producers == nil {
-		part.producers = make(map[int64]*commitProducer, 4)
-	}
-	pr := &commitProducer{logID: part.log.ID, id: id, state: s, known: ok}
-	part.producers[id] = pr
-	p.producers = append(p.producers, pr)
-	return pr, nil
+	p.producerOf[ref] = len(p.producers)
+	p.producers = append(p.producers, commitProducer{ref: ref, state: s, known: ok})
+	return &p.producers[len(p.producers)-1], nil
 }
 
 // accept gives the batch its offsets and plans its row.
-func (p *commitPlan) accept(part *commitPart, b *CommitBatch, answer *CommittedBatch) {
+func (p *commitPlan) accept(at int, b *CommitBatch, answer *CommittedBatch) {
+	part := &p.parts[at]
 	answer.AssignedBaseOffset = part.next
 	answer.LogAppendTime = p.nowMs
 	answer.LogStartOffset = part.log.LogStartOffset
 	offsets := b.LastOffset - b.BaseOffset + 1
 	part.next += offsets
 	part.bytes += b.ByteSize
-	if p.coalesces(part, b) {
+	if p.coalesces(at, b) {
 		row := &p.rows[len(p.rows)-1]
 		row.offsets += offsets
 		row.batch.ByteSize += b.ByteSize
 		row.batch.BatchMaxTimestamp = max(row.batch.BatchMaxTimestamp, b.BatchMaxTimestamp)
 		return
 	}
-	p.rows = append(p.rows, commitRow{part: part, offsets: offsets, batch: store.Batch{
+	p.rows = append(p.rows, commitRow{part: at, offsets: offsets, batch: store.Batch{
 		ByteOffset: b.ByteOffset, ByteSize: b.ByteSize, Magic: b.Magic, TimestampType: b.TimestampType,
 		LogAppendTimestamp: p.nowMs, BatchMaxTimestamp: b.BatchMaxTimestamp,
 	}})
 }
 
 // coalesces says whether b continues the latest row, byte for byte.
-func (p *commitPlan) coalesces(part *commitPart, b *CommitBatch) bool {
+func (p *commitPlan) coalesces(part int, b *CommitBatch) bool {
 	if !p.cmd.coalesce || len(p.rows) == 0 {
 		return false
 	}
@@ -222,16 +238,37 @@ func (p *commitPlan) coalesces(part *commitPart, b *CommitBatch) bool {
 
 // write carries the plan out.
 func (p *commitPlan) write(tx *store.WriteTx) error {
-	req := &p.cmd.request
 	id := tx.NextFileID()
 	for i := range p.rows {
 		row := &p.rows[i]
 		row.batch.FileID = id
-		if err := tx.AppendBatch(&row.part.log, row.batch, row.offsets); err != nil {
+		if err := tx.AppendBatch(&p.parts[row.part].log, row.batch, row.offsets); err != nil {
 			return err
 		}
 	}
-	for _, part := range p.order {
+	if err := p.writeParts(tx); err != nil {
+		return err
+	}
+	digest, err := p.cmd.requestDigest()
+	if err != nil {
+		return err
+	}
+	p.kept.Digest, p.kept.ClockMs = digest, p.nowMs
+	req := &p.cmd.request
+	return tx.CreateFile(store.File{
+		ID: id, ObjectKey: req.ObjectKey, Format: req.Format, Reason: store.FileReasonProduce,
+		UploaderBrokerID: req.UploaderBrokerID, CommittedAt: p.nowMs, Size: req.FileSize, BatchCount: int64(len(p.rows)),
+	}, p.kept)
+}
+
+// writeParts writes the logs and producers that changed and keeps, of every
+// existing log, where it was.
+func (p *commitPlan) writeParts(tx *store.WriteTx) error {
+	for i := range p.parts {
+		part := &p.parts[i]
+		if !part.exists {
+			continue
+		}
 		p.kept.Partitions = append(p.kept.Partitions, store.ReplayPartition{FirstOffset: part.first, LogStartOffset: part.log.LogStartOffset})
 		if part.next == part.first {
 			continue
@@ -240,55 +277,14 @@ func (p *commitPlan) write(tx *store.WriteTx) error {
 			return err
 		}
 	}
-	for _, pr := range p.producers {
+	for i := range p.producers {
+		pr := &p.producers[i]
 		if !pr.dirty {
 			continue
 		}
-		if err := tx.PutProducer(pr.logID, pr.id, pr.state); err != nil {
+		if err := tx.PutProducer(pr.ref.logID, pr.ref.producerID, pr.state); err != nil {
 			return err
 		}
 	}
-	digest, err := req.digest()
-	if err != nil {
-		return err
-	}
-	p.kept.Digest, p.kept.ClockMs = digest, p.nowMs
-	return tx.CreateFile(store.File{
-		ID: id, ObjectKey: req.ObjectKey, Format: req.Format, Reason: store.FileReasonProduce,
-		UploaderBrokerID: req.UploaderBrokerID, CommittedAt: p.nowMs, Size: req.FileSize, BatchCount: int64(len(p.rows)),
-	}, p.kept)
-}
-
-// restore computes the answer to the identical commit from what was kept of it.
-func (c *commitFile) restore(kept *store.Replay) *CommitFileResponse {
-	answer := &CommitFileResponse{Batches: make([]CommittedBatch, len(c.request.Batches)), Replayed: true}
-	parts := make(map[store.LogKey]*store.ReplayPartition, len(kept.Partitions))
-	duplicates := kept.Duplicates
-	for i := range c.request.Batches {
-		b, a := &c.request.Batches[i], &answer.Batches[i]
-		outcome := outcomeAccepted
-		if len(kept.Outcomes) > 0 {
-			outcome = kept.Outcomes[i]
-		}
-		*a = failedBatch(b, outcomeErrors[outcome])
-		if outcome == outcomeUnknownPartition {
-			continue
-		}
-		key := store.LogKey{Topic: b.TopicID, Partition: b.Partition}
-		part := parts[key]
-		if part == nil {
-			part = &kept.Partitions[len(parts)]
-			parts[key] = part
-		}
-		switch outcome {
-		case outcomeAccepted:
-			a.AssignedBaseOffset, a.LogAppendTime, a.LogStartOffset = part.FirstOffset, kept.ClockMs, part.LogStartOffset
-			part.FirstOffset += b.LastOffset - b.BaseOffset + 1
-		case outcomeDuplicate:
-			d := duplicates[0]
-			duplicates = duplicates[1:]
-			a.Duplicate, a.AssignedBaseOffset, a.LogAppendTime, a.LogStartOffset = true, d.AssignedOffset, d.TimestampMs, part.LogStartOffset
-		}
-	}
-	return answer
+	return nil
 }

@@ -74,7 +74,7 @@ func Decode(data []byte) (Entry, error) {
 	dec := msgpack.GetDecoder()
 	defer msgpack.PutDecoder(dec)
 	dec.Reset(in)
-	c := codec{dec: dec, in: in}
+	c := codec{dec: dec, data: data[entryHeader:], in: in}
 	var e Entry
 	c.object(entryFields, e.fields)
 	if err := c.ended(); err != nil {

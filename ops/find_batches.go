@@ -116,10 +116,16 @@ func (f *finder) collect(l *store.Log, r *FindBatches, a *FoundBatches) error {
 		if err != nil {
 			return err
 		}
+		if len(a.Batches) == 0 {
+			a.Batches = make([]FoundBatch, 0, min(f.perPartition, usualBatches))
+		}
 		a.Batches = append(a.Batches, found)
 	}
 	return c.Err()
 }
+
+// usualBatches is what most fetches take of a partition.
+const usualBatches = 16
 
 func (f *finder) describe(b *store.Batch, r *FindBatches) (FoundBatch, error) {
 	if f.topicName == "" || f.topicID != r.TopicID {

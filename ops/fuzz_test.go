@@ -24,6 +24,9 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, err)
 		again, err := Decode(data)
 		require.NoError(t, err)
+		if c, ok := e.Command.(*commitFile); ok {
+			c.digest = again.Command.(*commitFile).digest // of bytes that may have been longer than they need to be
+		}
 		require.Equal(t, e, again)
 		twice, err := Encode(again.Command, again.NowMs)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-.PHONY: build test race lint golden bench fuzz
+.PHONY: build test race lint golden bench fuzz docs
 build:
 	go build -o bin/cpnode ./cmd/cpnode
 test:
@@ -14,3 +14,5 @@ bench:
 fuzz:
 	go test -run '^$$' -fuzz FuzzDecodeJSON -fuzztime 30s ./api/wire
 	go test -run '^$$' -fuzz FuzzDecodeMsgpack -fuzztime 30s ./api/wire
+docs:
+	go run ./cmd/cpnode config reference > docs/configuration.md

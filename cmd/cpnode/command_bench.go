@@ -17,7 +17,7 @@ func benchCommand() *cobra.Command {
 	var quick bool
 	var output, markdown string
 	c := &cobra.Command{
-		Use: "bench [--quick]", Short: "Measure commits, reads and maintenance beside their floors", Args: cobra.NoArgs,
+		Use: "bench [--quick]", GroupID: groupNode, Short: "Measure commits, reads and maintenance beside their floors", Args: exactly(0),
 		Example: "  cpnode bench --quick\n  cpnode bench --work commit,find --nodes 3 -o json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {

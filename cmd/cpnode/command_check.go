@@ -17,7 +17,7 @@ import (
 
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "check DIR|FILE", Short: "Recount every invariant of a stopped node's files", Args: cobra.ExactArgs(1),
+		Use: "check DIR|FILE", GroupID: groupOffline, Short: "Recount every invariant of a stopped node's files", Args: exactly(1),
 		Long: "Check reads the state file and the raft log of a data directory, or one state file, in a process of its\nown, changes nothing, and prints the digest: nodes with equal digests hold equal states.",
 		RunE: func(c *cobra.Command, args []string) error { return check(c.Context(), args[0], c.OutOrStdout()) },
 	}

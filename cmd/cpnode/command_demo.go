@@ -19,7 +19,7 @@ import (
 func demoCommand() *cobra.Command {
 	var once bool
 	c := &cobra.Command{
-		Use: "demo [--once]", Short: "Run three nodes, kill the leader under load, find everything again", Args: cobra.NoArgs,
+		Use: "demo [--once]", GroupID: groupNode, Short: "Run three nodes, kill the leader under load, find everything again", Args: exactly(0),
 		RunE: func(c *cobra.Command, _ []string) error { return demo(c.Context(), once, c.OutOrStdout()) },
 	}
 	c.Flags().BoolVar(&once, "once", false, "end after the story instead of serving on")

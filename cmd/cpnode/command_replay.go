@@ -22,7 +22,7 @@ func replayCommand() *cobra.Command {
 	var verify bool
 	var dataDir string
 	c := &cobra.Command{
-		Use: "replay [--verify] FILE...", Short: "Run recorded operations on a fresh state", Args: cobra.MinimumNArgs(1),
+		Use: "replay [--verify] FILE...", GroupID: groupOffline, Short: "Run recorded operations on a fresh state", Args: atLeastOne,
 		Example: "  cpnode replay --verify testdata/golden/*.jsonl",
 		RunE: func(c *cobra.Command, files []string) error {
 			for _, file := range files {

@@ -1,5 +1,5 @@
-// Command cpnode is the control plane of a diskless Kafka in one binary: a node
-// of a cluster, and the tools to look at one.
+// Command cpnode is the control plane of a diskless Kafka: a node of a cluster, and
+// the tools to try it, to operate it and to look into what it stored.
 package main
 
 import (
@@ -9,15 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
-
-	"github.com/spf13/cobra"
 
 	"github.com/cpnode/cpnode/store"
 )
 
-// Exit codes of every verb.
+// The exit codes.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -25,53 +22,41 @@ const (
 )
 
 func main() {
-	store.ChildMain()
+	store.ChildMain() // does not return in a child that looks at a damaged file
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// After the first signal the default is back: a second one ends the process.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// errUsage is wrapped by what is wrong with the command line.
-var errUsage = errors.New("usage")
-
-func usagef(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", errUsage, fmt.Sprintf(format, args...))
-}
-
-// run carries out one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := &cobra.Command{Use: "cpnode", Short: "The control plane of a diskless Kafka", SilenceErrors: true, SilenceUsage: true}
+// run carries out one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := rootCommand()
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%v", err) })
-	root.AddCommand(serveCommand(), devCommand(), replayCommand(), checkCommand(), demoCommand(), benchCommand(), versionCommand())
-	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage usageError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errUsage), !started:
-		fmt.Fprintf(stderr, "cpnode: %v\nSee cpnode --help.\n", err)
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "cpnode: %v\nSee: %s --help\n", err, cmd.CommandPath())
 		return exitUsage
+	default:
+		fmt.Fprintf(stderr, "cpnode: %v\n", err)
+		return exitFailed
 	}
-	fmt.Fprintf(stderr, "cpnode: %v\n", err)
-	return exitFailed
 }
 
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+// errReported ends a command that has said itself why it failed.
+var errReported = errors.New("reported")
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the release", Args: cobra.NoArgs,
-		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "cpnode", version()) },
-	}
-}
+// usageError is a command line that makes no sense, or a configuration.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

@@ -66,13 +66,13 @@ func TestBadCommandLines(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"serve"}, exitUsage, "--node-id and --data-dir are required"},
+		{[]string{"serve"}, exitUsage, "node.id: must be given"},
 		{[]string{"serve", "--node-id", "a", "--data-dir", t.TempDir(), "--http-addr", "0.0.0.0:0"}, exitUsage, "--insecure"},
 		{[]string{"serve", "--node-id", "a", "--data-dir", t.TempDir(), "--peers", "a"}, exitUsage, "id=host:port"},
-		{[]string{"serve", "--nod-id", "a"}, exitUsage, "unknown flag"},
+		{[]string{"serve", "--nod-id", "a"}, exitUsage, "did you mean node-id?"},
 		{[]string{"check", filepath.Join(t.TempDir(), "none")}, exitFailed, "no such file"},
 		{[]string{"check", t.TempDir()}, exitFailed, "not a node's data directory"},
-		{[]string{"replay"}, exitUsage, "requires at least 1 arg"},
+		{[]string{"replay"}, exitUsage, "at least one argument"},
 		{[]string{"nonsense"}, exitUsage, "unknown command"},
 	} {
 		code, out := exitCode(t, bin, c.args...)

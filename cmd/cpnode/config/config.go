@@ -1,0 +1,111 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/cpnode/cpnode/raftnode"
+)
+
+// Config is everything that a node is started with. Start from Default.
+type Config struct {
+	// Node is the part of the raft node, without its logger and registerer.
+	Node raftnode.Config
+	// HTTPAddr is the host:port to serve HTTP on; port 0 picks a free one.
+	HTTPAddr string
+	// HTTPAdvertise is where clients reach the node, as the node says it; empty is
+	// the address it serves on.
+	HTTPAdvertise string
+	// LogLevel is the least severe line that is logged.
+	LogLevel slog.Level
+	// LogFormat is LogText or LogJSON.
+	LogFormat string
+	// Insecure allows addresses beyond loopback, without authentication.
+	Insecure bool
+}
+
+// The formats of log lines.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
+// Default is the configuration of a node that was told nothing but its name.
+func Default() Config {
+	node := raftnode.DefaultConfig()
+	node.DataDir, node.RaftAddr = "cpnode-data", "127.0.0.1:7490"
+	return Config{Node: node, HTTPAddr: "127.0.0.1:7480", LogLevel: slog.LevelInfo, LogFormat: LogText}
+}
+
+// Validate checks what no key can check alone.
+func (c *Config) Validate() error {
+	if c.Node.NodeID == "" {
+		return errors.New("node.id: must be given: a name for this node, such as a")
+	}
+	if err := c.Node.Validate(); err != nil {
+		return renamed(err)
+	}
+	if c.Insecure {
+		return nil
+	}
+	for _, a := range []struct{ key, addr string }{{"http.addr", c.HTTPAddr}, {"raft.addr", c.Node.RaftAddr}} {
+		if !isLoopback(a.addr) {
+			return fmt.Errorf("%s: %s is not a loopback address, and there is no authentication yet; use 127.0.0.1, or --insecure on a network you trust", a.key, a.addr)
+		}
+	}
+	return nil
+}
+
+// fieldKeys are the keys of what raftnode.Config.Validate names by field.
+var fieldKeys = map[string]string{
+	"NodeID": "node.id", "DataDir": "data.dir", "RaftAddr": "raft.addr", "RaftAdvertise": "raft.advertise", "Peers": "peers",
+	"MaxProposalBytes": "proposals.max.bytes",
+}
+
+// renamed is an error of raftnode.Config.Validate with the key in place of the
+// field.
+func renamed(err error) error {
+	field, problem, _ := strings.Cut(err.Error(), ": ")
+	if key, ok := fieldKeys[field]; ok {
+		return errors.New(key + ": " + problem)
+	}
+	return err
+}
+
+// isLoopback says whether nobody beyond this machine can reach an address. A name
+// other than localhost may become anything.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// parsePeers reads id=host:port,... .
+func parsePeers(text string) ([]raftnode.Peer, error) {
+	var peers []raftnode.Peer
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		id, addr, ok := strings.Cut(item, "=")
+		if !ok || id == "" || addr == "" {
+			return nil, fmt.Errorf("%q is not id=host:port", item)
+		}
+		peers = append(peers, raftnode.Peer{ID: id, Addr: addr})
+	}
+	return peers, nil
+}
+
+func formatPeers(peers []raftnode.Peer) string {
+	items := make([]string, len(peers))
+	for i, p := range peers {
+		items[i] = p.ID + "=" + p.Addr
+	}
+	return strings.Join(items, ",")
+}

@@ -1,0 +1,40 @@
+package config
+
+import "fmt"
+
+// Suggest is " (did you mean x?)" with the nearest of the known names, empty when
+// none is near.
+func Suggest(name string, known []string) string {
+	best, bestDistance := "", 1+len(name)/4
+	for _, k := range known {
+		if d := distance(name, k); d <= bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// distance counts the single letters to insert, remove or change to make b of a
+// (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/cmd/cpnode/config"
+	"github.com/cpnode/cpnode/raftnode"
+)
+
+// shutdownTimeout is how long requests that are being answered may take at the
+// end.
+const shutdownTimeout = 5 * time.Second
+
+// serve runs a node until the command's context ends, or the node stops by itself.
+func serve(cmd *cobra.Command, c config.Config) error {
+	logger := newLogger(cmd.ErrOrStderr(), c)
+	// The port comes first: it is what is most often taken, and until then nothing
+	// has been written.
+	listener, err := listen("http.addr", c.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.Node.Logger, c.Node.Registerer = logger, registry
+	node, err := raftnode.Open(c.Node)
+	if err != nil {
+		return errors.Join(explainOpen(err, c), listener.Close())
+	}
+	embedded := api.NewEmbedded(node, api.EmbeddedConfig{Limits: c.Node.Settings.Limits, Logger: logger, Registerer: registry})
+	server := api.NewServer(embedded, api.ServerConfig{Version: release(), Gatherer: registry})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	greet(cmd.OutOrStdout(), c, node, listener.Addr())
+	return errors.Join(await(cmd.Context(), logger, node, served), shutDown(server, node))
+}
+
+// await returns when it is time to stop, with the reason unless that is a signal.
+func await(ctx context.Context, logger *slog.Logger, node *raftnode.Node, served <-chan error) error {
+	select {
+	case <-ctx.Done():
+		logger.Info("stopping", "role", node.Status().Role)
+		return nil
+	case <-node.Stopped():
+		return fmt.Errorf("this node has stopped and must be looked at: %w; see cpnode check", node.Err())
+	case err := <-served:
+		return err
+	}
+}
+
+// shutDown ends what answers clients before what answers it: what is being answered
+// still needs the node, which then hands leadership over and closes its files.
+func shutDown(server *api.Server, node *raftnode.Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil // the slow ones were cut off, as they were promised
+	}
+	return errors.Join(err, node.Close())
+}
+
+func newLogger(w io.Writer, c config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+func listen(key, addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	return l, explainAddress(err, key, addr)
+}
+
+func explainAddress(err error, key, addr string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s: %s is in use by another process; stop it or name another port", key, addr)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// explainOpen is why the node did not start. Only of a busy raft port does it not
+// say itself what to do.
+func explainOpen(err error, c config.Config) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return explainAddress(err, "raft.addr", c.Node.RaftAddr)
+	}
+	return err
+}
+
+// greet says where the node is, and what to do next.
+func greet(w io.Writer, c config.Config, node *raftnode.Node, at net.Addr) {
+	url := "http://" + at.String()
+	if c.HTTPAdvertise != "" {
+		url = "http://" + c.HTTPAdvertise
+	}
+	fmt.Fprintf(w, "cpnode %s: node %s\n", release(), c.Node.NodeID)
+	fmt.Fprintf(w, "  http  %s\n  raft  %s\n  data  %s\n", url, node.RaftAddr(), c.Node.DataDir)
+	fmt.Fprintf(w, "Try:\n")
+	fmt.Fprintf(w, "  curl %s/readyz\n", url)
+	fmt.Fprintf(w, "  cpnode topic create orders --partitions 3 --endpoints %s\n", url)
+	fmt.Fprintf(w, "  curl %s/metrics; curl %s/openapi.json\n", url, url)
+	fmt.Fprintf(w, "Ctrl-C stops it.\n")
+}

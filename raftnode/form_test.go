@@ -295,24 +295,3 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	_, err = Open(config)
 	require.ErrorContains(t, err, "raft log is damaged: entry 2 ")
 }
-
-// Damage that turns up while the node runs stops it, where raft would panic.
-func TestDamageFoundLaterStopsTheNode(t *testing.T) {
-	c := startCluster(t, func(c *Config) { c.MaxAppendEntries = 2 }) // hardly any cache
-	createTopic(t, c.nodes[c.leader()])
-	c.settled()
-	follower := c.nodes[c.followers()[0]]
-	release := block(t, follower)
-	last := follower.raft.LastIndex()
-	for i := range 20 {
-		mustCommit(t, c.nodes[c.leader()], string(rune('a'+i)), 0)
-	}
-	eventually(t, func() bool { return follower.raft.LastIndex() >= last+20 }, "it has them in its log")
-	for i := last + 1; i <= last+20; i++ {
-		require.NoError(t, follower.log.bolt.StoreLog(&raft.Log{Index: i, Term: 2, Data: []byte("not sealed")}))
-	}
-	release()
-	c.stop(c.leader()) // the next leader asks for what the log holds
-	<-follower.Stopped()
-	require.ErrorIs(t, follower.Err(), ErrLogDamaged)
-}

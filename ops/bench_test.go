@@ -89,6 +89,21 @@ func BenchmarkApplyCommit(b *testing.B) {
 	}
 }
 
+// BenchmarkReadBeforeCommit is what a new commit costs before it is logged.
+func BenchmarkReadBeforeCommit(b *testing.B) {
+	s := benchStore(b, 100)
+	for n := range 100 {
+		require.NoError(b, applyEntries(s, [][]byte{benchEntry(b, n, 100)}))
+	}
+	steps := commitSteps{command: *benchCommit(100, 100)}
+	b.ReportAllocs()
+	for b.Loop() {
+		cmd, err := nextCommand(&steps, s.View, func() int64 { return 1_700_000_000_000 })
+		require.NoError(b, err)
+		require.NotNil(b, cmd)
+	}
+}
+
 func BenchmarkEncodeCommit(b *testing.B) {
 	c := benchCommit(1, 100)
 	b.ReportAllocs()

@@ -71,7 +71,11 @@ type drainRun struct {
 }
 
 func (r *runner) drainOn(ctx context.Context, c *cluster, d drain, partitions int) error {
-	setup := fmt.Sprintf("%s, %d batches, %d partitions", nodesText(len(c.nodes)), r.options.Scale.Drained, partitions)
+	whose := "own files"
+	if partitions != ownPartitions {
+		whose = "shared files"
+	}
+	setup := fmt.Sprintf("%s, %d batches, %d partitions, %s", nodesText(len(c.nodes)), r.options.Scale.Drained, partitions, whose)
 	r.step("%s: %s", d.work, setup)
 	t, err := c.createTopic(ctx, partitions)
 	if err != nil {

@@ -30,7 +30,7 @@ const unknown = "unknown"
 
 func thisMachine(dir, settings string) Machine {
 	return Machine{
-		CPU: fieldOf("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: fieldOf("/proc/meminfo", "MemTotal"),
+		CPU: fieldOf("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: memory(),
 		Kernel: kernel(), FileSystem: fileSystem(dir), Go: runtime.Version(), Commit: commit(), Settings: settings,
 	}
 }
@@ -49,6 +49,21 @@ func fieldOf(path, name string) string {
 		}
 	}
 	return unknown
+}
+
+func memory() string {
+	bytes, ok := bytesOf("/proc/meminfo", "MemTotal")
+	if !ok {
+		return unknown
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+// bytesOf is the value of the first "name: n kB" line of a file, in bytes.
+func bytesOf(path, name string) (bytes int64, ok bool) {
+	kb, _, _ := strings.Cut(fieldOf(path, name), " ")
+	n, err := strconv.ParseInt(kb, 10, 64)
+	return n << 10, err == nil
 }
 
 func kernel() string {
@@ -110,7 +125,5 @@ func cpuTime() (time.Duration, error) {
 // anonymousBytes is the memory of this process that is not page cache; ok is
 // false where the system does not tell.
 func anonymousBytes() (bytes int64, ok bool) {
-	kb, _, _ := strings.Cut(fieldOf("/proc/self/smaps_rollup", "Anonymous"), " ")
-	n, err := strconv.ParseInt(kb, 10, 64)
-	return n << 10, err == nil
+	return bytesOf("/proc/self/smaps_rollup", "Anonymous")
 }

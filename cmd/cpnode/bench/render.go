@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var columns = []string{"setup", "rate", "p50", "p99", "p99.9", "max", "floor", "p50", "p99", "p99.9", "x rate", "x p50"}
+var columns = []string{"setup", "rate", "p50", "p99", "p99.9", "max", "floor", "floor p50", "floor p99", "floor p99.9", "x rate", "x p50"}
 
 // WriteTable prints the report for a person at a terminal.
 func (r *Report) WriteTable(w io.Writer) error {

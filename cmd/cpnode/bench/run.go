@@ -134,3 +134,10 @@ func nodesText(n int) string {
 	}
 	return fmt.Sprintf("%d nodes", n)
 }
+
+func clientsText(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
+}

@@ -25,7 +25,7 @@ func (p commitPoint) setup(nodes int) string {
 	if p.idempotent {
 		producer = ", idempotent"
 	}
-	return fmt.Sprintf("%s, %d clients, %d a file, %d partitions%s", nodesText(nodes), p.clients, p.perFile, p.partitions, producer)
+	return fmt.Sprintf("%s, %s, %d a file, %d partitions%s", nodesText(nodes), clientsText(p.clients), p.perFile, p.partitions, producer)
 }
 
 // The number of clients that most targets speak of, and where they must not have
@@ -100,7 +100,30 @@ func (r *runner) commitOn(ctx context.Context, c *cluster, floor *floorCluster) 
 			line.commitTargets(p.clients, rates)
 		}
 	}
-	return nil
+	return r.commitHTTP(ctx, c, topics[httpPartitions])
+}
+
+// httpPartitions are those of the usual point, which HTTP is compared on.
+const httpPartitions = 100
+
+// commitHTTP measures commits over HTTP against the same in process.
+func (r *runner) commitHTTP(ctx context.Context, c *cluster, t topic) error {
+	side, err := c.serve()
+	if err != nil {
+		return err
+	}
+	for _, clients := range []int{1, manyClients} {
+		p := commitPoint{clients: clients, perFile: 10, partitions: httpPartitions}
+		setup := p.setup(len(c.nodes)) + ", HTTP"
+		r.step("commit: %s", setup)
+		over, within := newFiles(t, clients, p.perFile, false), newFiles(t, clients, p.perFile, false)
+		ours, bound, err := r.point(ctx, clients, over.commit(side.commitFile), within.commit(c.commitFile))
+		if err != nil {
+			return errors.Join(err, side.close(ctx))
+		}
+		r.add("commit", setup, "files/s", ours.figures()).against("in process", bound.figures())
+	}
+	return side.close(ctx)
 }
 
 func (r *runner) commitPoint(ctx context.Context, c *cluster, floor *floorCluster, t topic, p commitPoint) (*Line, error) {

@@ -56,7 +56,7 @@ func (r *runner) findOn(ctx context.Context, s *stored) error {
 	for _, level := range []raftnode.Level{raftnode.Stale, raftnode.Linearizable} {
 		setup := fmt.Sprintf("%s, 1 client, 10 x 10 of %d, %d partitions, %s", nodesText(len(s.nodes)), s.batches, s.topic.partitions, levelText(level))
 		r.step("find: %s", setup)
-		ours, bound, err := r.point(ctx, 1, s.find(level), floor)
+		ours, bound, err := r.point(ctx, 1, s.find(s.findBatches(level)), floor)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,25 @@ func (r *runner) findOn(ctx context.Context, s *stored) error {
 			line.atMost("p50 at most 2.5x bare reads", line.Floor.P50Ratio, 2.5)
 		}
 	}
-	return r.scanNote(ctx, bare)
+	if err := r.scanNote(ctx, bare); err != nil {
+		return err
+	}
+	return r.findHTTP(ctx, s)
+}
+
+// findHTTP measures stale fetches over HTTP against the same in process.
+func (r *runner) findHTTP(ctx context.Context, s *stored) error {
+	side, err := s.serve()
+	if err != nil {
+		return err
+	}
+	setup := fmt.Sprintf("%s, 1 client, 10 x 10 of %d, %d partitions, stale, HTTP", nodesText(len(s.nodes)), s.batches, s.topic.partitions)
+	r.step("find: %s", setup)
+	ours, bound, err := r.point(ctx, 1, s.find(side.findBatches), s.find(s.findBatches(raftnode.Stale)))
+	if err == nil {
+		r.add("find", setup, "fetches/s", ours.figures()).against("in process", bound.figures())
+	}
+	return errors.Join(err, side.close(ctx))
 }
 
 // scanNote says what the same rows cost by ten seeks, without the object keys
@@ -87,10 +105,19 @@ func levelText(l raftnode.Level) string {
 	return "linearizable"
 }
 
-// find is a call that fetches at the given level.
-func (s *stored) find(level raftnode.Level) call {
+// finder answers one fetch.
+type finder func(context.Context, *ops.FindBatchesRequest) (*ops.FindBatchesResponse, error)
+
+func (c *cluster) findBatches(level raftnode.Level) finder {
+	return func(ctx context.Context, q *ops.FindBatchesRequest) (*ops.FindBatchesResponse, error) {
+		return read[ops.FindBatchesResponse](ctx, c, level, q)
+	}
+}
+
+// find is a call that fetches at random places.
+func (s *stored) find(send finder) call {
 	return func(ctx context.Context, _ int) error {
-		answer, err := read[ops.FindBatchesResponse](ctx, s.cluster, level, s.fetch(fetchPartitions, fetchRows))
+		answer, err := send(ctx, s.fetch(fetchPartitions, fetchRows))
 		if err != nil {
 			return err
 		}
@@ -98,7 +125,7 @@ func (s *stored) find(level raftnode.Level) call {
 	}
 }
 
-// deep is a topic whose first partition holds all batches, beside empty ones.
+// deepPartitions are those of a topic whose first one holds all batches.
 const deepPartitions = 10
 
 // loadDeep commits count batches into partition 0 of a new topic.

@@ -111,7 +111,7 @@ func (r *runner) memory(ctx context.Context, s *stored) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	if _, err := measure(ctx, 1, r.options.Duration, s.find(raftnode.Stale)); err != nil {
+	if _, err := measure(ctx, 1, r.options.Duration, s.find(s.findBatches(raftnode.Stale))); err != nil {
 		return err
 	}
 	commits := newFiles(s.topic, 8, storedPerFile, false)

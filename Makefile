@@ -1,18 +1,59 @@
-.PHONY: build test race lint golden bench fuzz docs
+# What a checkout needs: Go, make and git. The linter is built from tools/go.mod.
+.PHONY: all build test race lint lint-proof golden mutants bench fuzz cover docs clean
+
+PACKAGES ?= ./...
+FUZZTIME ?= 30s
+LINTER   := bin/golangci-lint
+
+all: build lint test
+
 build:
 	go build -o bin/cpnode ./cmd/cpnode
+
 test:
-	go vet ./... && go test ./...
+	go vet ./...
+	go test $(PACKAGES)
+
 race:
-	go test -race -short ./...
-lint:
-	test -z "$$(gofmt -l $$(git ls-files '*.go'))" && go vet ./...
+	go test -race -short $(PACKAGES)
+
+lint: $(LINTER)
+	go vet ./...
+	$(LINTER) run ./...
+
+# Shows that the linter refuses what it is to refuse.
+lint-proof: $(LINTER)
+	tools/lint-proof $(LINTER)
+
+$(LINTER): tools/go.sum
+	go build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+# Replays the recorded traces with the built binary.
 golden: build
 	bin/cpnode replay --verify testdata/golden/*.jsonl
+
+# Breaks the code in one place after the other; a named test must notice each time.
+mutants:
+	go run ./internal/mutants
+
 bench:
-	go test -run '^$$' -bench . -benchmem ./store ./ops ./api/...
+	go test -run '^$$' -bench . -benchmem $(PACKAGES)
+
+# Runs every fuzz target for FUZZTIME.
 fuzz:
-	go test -run '^$$' -fuzz FuzzDecodeJSON -fuzztime 30s ./api/wire
-	go test -run '^$$' -fuzz FuzzDecodeMsgpack -fuzztime 30s ./api/wire
+	@git grep -h -o -E '^func Fuzz\w+' -- '*_test.go' | cut -c6- | while read -r target; do \
+		package=./$$(dirname "$$(git grep -l "^func $$target(" -- '*_test.go')"); \
+		echo "== $$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+	done
+
+cover:
+	go test -coverprofile bin/cover.out $(PACKAGES)
+	go tool cover -func bin/cover.out | tail -1
+
+# Writes the pages that are made from code.
 docs:
 	go run ./cmd/cpnode config reference > docs/configuration.md
+
+clean:
+	rm -rf bin

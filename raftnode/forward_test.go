@@ -91,7 +91,7 @@ func TestForwardedRequestWithoutAnAnswer(t *testing.T) {
 	c := startCluster(t, nil)
 	leader := c.nodes[c.leader()]
 	got, leave := make(chan struct{}, 2), make(chan struct{})
-	leader.HandleForwarded(func(ctx context.Context, _ []byte) []byte {
+	leader.HandleForwarded(func(_ context.Context, _ []byte) []byte {
 		got <- struct{}{}
 		<-leave
 		return nil

@@ -107,7 +107,7 @@ func TestScansOfTopicsAndLogs(t *testing.T) {
 		}))
 		require.Equal(t, []TopicID{{3}, {4}}, ids)
 		var parts []int32
-		require.NoError(t, tx.LogsOfTopic(TopicID{3}, 0, func(k LogKey, l *Log) (bool, error) {
+		require.NoError(t, tx.LogsOfTopic(TopicID{3}, 0, func(k LogKey, _ *Log) (bool, error) {
 			parts = append(parts, k.Partition)
 			return true, nil
 		}))

@@ -57,7 +57,7 @@ func CheckPages(path string) (problem string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	info, err := f.Stat()
 	if err != nil {
 		return "", err

@@ -141,7 +141,7 @@ func FuzzRowDecoders(f *testing.F) {
 	sampleState(f, s)
 	view(f, s, func(tx *ReadTx) {
 		for b := range bucket(bucketCount) {
-			require.NoError(f, tx.bucket(b).ForEach(func(k, row []byte) error {
+			require.NoError(f, tx.bucket(b).ForEach(func(_, row []byte) error {
 				f.Add(append([]byte(nil), row[:len(row)-crcSize]...))
 				return nil
 			}))

@@ -80,7 +80,7 @@ func openDB(path string, options Options) (*bbolt.DB, error) {
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%w: %s", ErrLocked, path)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %s: %v", ErrCorrupt, path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case err != nil:
 		return nil, fmt.Errorf("open state file: %w", err)
 	}

@@ -71,7 +71,7 @@ func (c *cluster) peers() string {
 
 func (c *cluster) startAll(ctx context.Context) error {
 	for _, n := range c.nodes {
-		if err := n.start(ctx, c.peers()); err != nil {
+		if err := n.start(c.peers()); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (c *cluster) startAll(ctx context.Context) error {
 	})
 }
 
-func (p *process) start(ctx context.Context, peers string) error {
+func (p *process) start(peers string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (p *process) start(ctx context.Context, peers string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
+	defer log.Close() //nolint:errcheck // the child has its own
 	p.cmd = exec.Command(self, "serve", "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.httpAddr, "--raft-addr", p.raftAddr, "--peers", peers)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	// Its own group, so that Ctrl-C reaches this process alone, which ends it.

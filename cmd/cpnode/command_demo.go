@@ -44,7 +44,7 @@ func demo(ctx context.Context, once bool, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // temporary files of a finished process
+	defer os.RemoveAll(dir)
 	began := time.Now()
 	say := func(format string, args ...any) {
 		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
@@ -113,7 +113,7 @@ func demoUnderLoad(ctx context.Context, c *cluster, say func(string, ...any)) (*
 	if err := sleep(ctx, demoLoad); err != nil {
 		return nil, err
 	}
-	if err := c.node(victim).start(ctx, c.peers()); err != nil {
+	if err := c.node(victim).start(c.peers()); err != nil {
 		return nil, err
 	}
 	say("node %s is started again", victim)

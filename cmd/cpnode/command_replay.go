@@ -62,7 +62,7 @@ func replayFile(file, dataDir string, verify bool, w io.Writer) (lines int, err 
 	if err != nil {
 		return 0, err
 	}
-	defer in.Close()
+	defer in.Close() //nolint:errcheck // it was only read
 	r, err := newReplayer(dataDir)
 	if err != nil {
 		return 0, err

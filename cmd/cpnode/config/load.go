@@ -11,9 +11,10 @@ import (
 
 const (
 	envPrefix = "CPNODE_"
-	// FileFlag and FileEnv name the file.
+	// FileFlag is the flag that names the file.
 	FileFlag = "config"
-	FileEnv  = envPrefix + "CONFIG"
+	// FileEnv is the variable that names the file.
+	FileEnv = envPrefix + "CONFIG"
 	// EndpointsEnv belongs to the client verbs.
 	EndpointsEnv = envPrefix + "ENDPOINTS"
 )

@@ -23,7 +23,7 @@ import (
 func testConfig(t *testing.T, id string) Config {
 	c := DefaultConfig()
 	c.NodeID, c.DataDir, c.RaftAddr = id, filepath.Join(t.TempDir(), id), "127.0.0.1:0"
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 200*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
 	c.CommitTimeout = 10 * time.Millisecond
 	if testing.Verbose() {
 		c.Logger = slog.New(slog.NewTextHandler(testWriter{t}, nil)).With("node", id)

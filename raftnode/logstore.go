@@ -131,7 +131,7 @@ func (s *logStore) GetLog(index uint64, entry *raft.Log) error {
 	defer s.time("read", time.Now())
 	err := s.bolt.GetLog(index, entry)
 	switch {
-	case errors.Is(err, raft.ErrLogNotFound):
+	case errors.Is(err, raft.ErrLogNotFound), errors.Is(err, bolterrors.ErrDatabaseNotOpen):
 		return err
 	case err != nil:
 		return s.fatal(fmt.Errorf("%w: entry %d does not decode: %w", ErrLogDamaged, index, err))

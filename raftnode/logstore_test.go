@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -126,6 +127,38 @@ func TestLogFindsDamage(t *testing.T) {
 	require.NoError(t, s.Close())
 	_, err = openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
 	require.ErrorIs(t, err, ErrLogDamaged)
+}
+
+// Once raft runs, damage and a term that cannot be stored end the goroutine that
+// asked, where raft would panic, and tell the node.
+func TestLogStopsWhereRaftWouldPanic(t *testing.T) {
+	s, err := openLog(filepath.Join(t.TempDir(), logFile), &snapshotsAt{}, func(string, time.Duration) {})
+	require.NoError(t, err)
+	require.NoError(t, s.bolt.StoreLogs([]*raft.Log{{Index: 1, Data: []byte("not sealed")}}))
+	var halted []error
+	halt := func(err error) { halted = append(halted, err) }
+	s.halt.Store(&halt)
+	for _, call := range []func() error{
+		func() error { return s.GetLog(1, new(raft.Log)) },
+		func() error { return errors.Join(s.Close(), s.SetUint64(keyCurrentTerm, 3)) },
+	} {
+		ended, went := make(chan struct{}), false
+		go func() {
+			defer close(ended)
+			_ = call()
+			went = true
+		}()
+		<-ended
+		require.False(t, went, "the caller went on")
+	}
+	require.Len(t, halted, 2)
+	require.ErrorIs(t, halted[0], ErrLogDamaged)
+	require.NotErrorIs(t, halted[1], ErrLogDamaged)
+	// A vote that cannot be stored is not given, and raft goes on. A log that was
+	// closed is not a damaged one.
+	require.Error(t, s.SetUint64(keyLastVoteTerm, 3))
+	require.Error(t, s.GetLog(1, new(raft.Log)))
+	require.Len(t, halted, 2)
 }
 
 func bounds(t *testing.T, s *logStore) (first, last uint64) {

@@ -154,7 +154,7 @@ func (c *cluster) followers() []int {
 
 var testTopic = store.TopicID{15: 1}
 
-// createTopic makes testTopic with partitions 0 to 3.
+// createTopic makes testTopic with partitions 0 to 3 on the leader.
 func createTopic(t *testing.T, n *Node) Result {
 	t.Helper()
 	r, err := n.Propose(t.Context(), &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: testTopic, TopicName: "t", NumPartitions: 4}}})

@@ -71,11 +71,14 @@ func (r *blockReader) err() error {
 	return nil
 }
 
+// tailRoom is what a staged block can grow by before it moves: a few batches.
+const tailRoom = 128
+
 // tail is the open last block of a log in a write transaction.
 type tail struct {
-	key     []byte
-	payload []byte // on the heap: it outlives many arena buffers
-	last    Batch  // newest batch in it
+	key     [batchKeySize]byte
+	payload []byte
+	last    Batch // newest batch in it
 	dirty   bool
 }
 
@@ -102,7 +105,8 @@ func (tx *WriteTx) tailOf(l *Log) (*tail, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	t := &tail{key: append([]byte(nil), k...), payload: append(make([]byte, 0, len(payload)+64), payload...), last: r.batch}
+	t := &tail{payload: append(tx.arena.buf(len(payload)+tailRoom), payload...), last: r.batch}
+	copy(t.key[:], k)
 	tx.tails[l.ID] = t
 	return t, nil
 }
@@ -118,7 +122,8 @@ func (tx *WriteTx) AppendBatch(l *Log, b Batch, offsets int64) error {
 		return err
 	}
 	if t == nil {
-		t = &tail{key: appendBatchKey(nil, l.ID, b.BaseOffset), payload: binary.AppendVarint(make([]byte, 0, 64), b.BaseOffset)}
+		t = &tail{payload: binary.AppendVarint(tx.arena.buf(tailRoom), b.BaseOffset)}
+		appendBatchKey(t.key[:0], l.ID, b.BaseOffset)
 		tx.tails[l.ID] = t
 	}
 	t.payload = appendBlockBatch(t.payload, &t.last, &b)
@@ -152,7 +157,7 @@ func (tx *WriteTx) flushTail(logID uint64) error {
 	if !t.dirty {
 		return nil
 	}
-	return tx.putRaw(bucketBatches, t.key, t.payload)
+	return tx.putRaw(bucketBatches, t.key[:], t.payload)
 }
 
 func (tx *WriteTx) flushTails() error {

@@ -1,7 +1,5 @@
 package store
 
-import "bytes"
-
 // File is the row of a file id.
 func (tx *ReadTx) File(id uint64) (File, bool, error) { return tx.files.read(tx, id) }
 
@@ -32,13 +30,12 @@ func (tx *ReadTx) ObjectKey(fileID uint64) (string, error) {
 		}
 		return f.ObjectKey, err
 	}
-	k, row := tx.cursor(bucketFiles).Seek(key)
-	if !bytes.Equal(k, key) {
-		return "", corrupt(bucketFiles, key, "file of a batch is missing")
-	}
-	payload, err := openRow(bucketFiles, key, row)
+	payload, ok, err := tx.get(bucketFiles, key)
 	if err != nil {
 		return "", err
+	}
+	if !ok {
+		return "", corrupt(bucketFiles, key, "file of a batch is missing")
 	}
 	r := rowReader{buf: payload}
 	objectKey := r.string()

@@ -14,6 +14,7 @@ type table[K comparable, V any] struct {
 	appendRow func([]byte, *V) []byte
 	decode    func(key, payload []byte) (V, error)
 	slots     map[K]*slot[V] // nil in a read transaction
+	spare     []slot[V]      // slots are made many at a time
 }
 
 type slot[V any] struct {
@@ -51,7 +52,8 @@ func (t *table[K, V]) slot(tx *ReadTx, k K) (*slot[V], error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &slot[V]{exists: ok, stored: ok}
+	s := t.newSlot()
+	s.exists, s.stored = ok, ok
 	if ok {
 		if s.value, err = t.decode(key, payload); err != nil {
 			return nil, err
@@ -60,6 +62,17 @@ func (t *table[K, V]) slot(tx *ReadTx, k K) (*slot[V], error) {
 	}
 	t.slots[k] = s
 	return s, nil
+}
+
+const slotsAtOnce = 64
+
+func (t *table[K, V]) newSlot() *slot[V] {
+	if len(t.spare) == 0 {
+		t.spare = make([]slot[V], slotsAtOnce)
+	}
+	s := &t.spare[0]
+	t.spare = t.spare[1:]
+	return s
 }
 
 // write stages the row and says whether it is new.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -80,8 +81,9 @@ func (tx *ReadTx) cursor(b bucket) *bbolt.Cursor {
 // get is the checked payload of a row, valid as long as the transaction and
 // until the row is written.
 func (tx *ReadTx) get(b bucket, key []byte) (payload []byte, ok bool, err error) {
-	row := tx.bucket(b).Get(key)
-	if row == nil {
+	// bbolt's Get would make a cursor for each call.
+	found, row := tx.cursor(b).Seek(key)
+	if !bytes.Equal(found, key) {
 		return nil, false, nil
 	}
 	payload, err = openRow(b, key, row)

@@ -121,19 +121,27 @@ func (id *identity) peers() []Peer {
 // loadIdentity reads the identity of a locked data directory, or makes one for a
 // directory that is empty.
 func loadIdentity(dir, nodeID string) (identity, error) {
-	data, err := os.ReadFile(filepath.Join(dir, identityFile))
-	if errors.Is(err, fs.ErrNotExist) {
+	id, err := readIdentity(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return newIdentity(dir, nodeID)
-	}
-	if err != nil {
-		return identity{}, err
-	}
-	var id identity
-	if err := json.Unmarshal(data, &id); err != nil || id.Format != identityFormat {
-		return id, fmt.Errorf("%w: %s does not hold format %d; restore it or begin with an empty directory", ErrNotDataDir, filepath.Join(dir, identityFile), identityFormat)
-	}
-	if id.NodeID != nodeID {
+	case err != nil:
+		return id, err
+	case id.NodeID != nodeID:
 		return id, fmt.Errorf("%w: %s belongs to %s, not to %s; give each node its own directory", ErrOtherNode, dir, id.NodeID, nodeID)
+	}
+	return id, nil
+}
+
+// readIdentity wraps fs.ErrNotExist when the directory has none.
+func readIdentity(dir string) (id identity, err error) {
+	path := filepath.Join(dir, identityFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return id, err
+	}
+	if err := json.Unmarshal(data, &id); err != nil || id.Format != identityFormat {
+		return id, fmt.Errorf("%w: %s does not hold format %d; restore it or begin with an empty directory", ErrNotDataDir, path, identityFormat)
 	}
 	return id, nil
 }

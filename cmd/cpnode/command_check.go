@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,50 +16,154 @@ import (
 )
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "check DIR|FILE", GroupID: groupOffline, Short: "Recount every invariant of a stopped node's files", Args: exactly(1),
-		Long: "Check reads the state file and the raft log of a data directory, or one state file, in a process of its\nown, changes nothing, and prints the digest: nodes with equal digests hold equal states.",
-		RunE: func(c *cobra.Command, args []string) error { return check(c.Context(), args[0], c.OutOrStdout()) },
+	c := &cobra.Command{
+		Use:   "check DIR|FILE",
+		Short: "Recount every invariant of a stopped node's files",
+		Long: `Reads the state file and the raft log of a data directory, or one such file, in
+processes of their own, and changes nothing. Prints the digest: nodes at the same
+applied index with equal digests hold equal states. Exits 1 when anything is damaged.
+A file is taken for a raft log when its name begins with raft, else for a state.`,
+		Example: `  cpnode check cpnode-data
+  cpnode check backup/state.db -o json`,
+		Args:    exactly(1),
+		GroupID: groupOffline,
 	}
+	output := addOutputFlag(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		found, err := check(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if err := output.print(cmd.OutOrStdout(), found, found.print); err != nil {
+			return err
+		}
+		if !found.Clean {
+			return errReported
+		}
+		return nil
+	}
+	return c
 }
 
-func check(ctx context.Context, path string, w io.Writer) error {
+// checked is what check found: of a whole directory, or of one file.
+type checked struct {
+	Path  string              `json:"path"`
+	Clean bool                `json:"clean"`
+	Dir   *raftnode.DirReport `json:"directory,omitempty"`
+	State *store.Report       `json:"state,omitempty"`
+	Log   *raftnode.LogReport `json:"log,omitempty"`
+}
+
+func check(ctx context.Context, path string) (checked, error) {
+	c := checked{Path: path}
 	info, err := os.Stat(path)
-	if err != nil {
-		return err
+	var damage error
+	switch {
+	case err != nil:
+		return c, err
+	case info.IsDir():
+		var r raftnode.DirReport
+		r, err = raftnode.CheckDir(ctx, store.Child{}, path)
+		c.Dir, damage = &r, r.Err()
+	case strings.HasPrefix(filepath.Base(path), "raft"):
+		var r raftnode.LogReport
+		r, err = raftnode.CheckLogInChild(ctx, store.Child{}, path)
+		c.Log, damage = &r, r.Err()
+	default:
+		var r store.Report
+		r, err = store.CheckInChild(ctx, path)
+		c.State, damage = &r, r.Err()
 	}
-	state, log := path, ""
-	if info.IsDir() {
-		state, log = filepath.Join(path, "state.db"), filepath.Join(path, "raft.db")
-		if _, err := os.Stat(state); err != nil {
-			return fmt.Errorf("%s is not a node's data directory: %w", path, err)
-		}
+	c.Clean = damage == nil
+	return c, explainCheck(err)
+}
+
+// explainCheck adds what to do to errors that do not say it themselves.
+func explainCheck(err error) error {
+	if errors.Is(err, raftnode.ErrNotDataDir) {
+		return fmt.Errorf("%w; name a node's data directory, or one of its files", err)
 	}
-	report, err := store.CheckInChild(ctx, state)
-	if err != nil {
-		return err
+	return err
+}
+
+func (c checked) print(p *printer) {
+	var rows [][]string
+	row := func(name, format string, args ...any) {
+		rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	totals := report.Totals
-	fmt.Fprintf(t, "state\t%s\napplied index\t%d (term %d)\ndigest\t%s\n", state, report.AppliedIndex, report.AppliedTerm, report.Digest)
-	fmt.Fprintf(t, "logs\t%d live, %d soft-deleted\nbatches\t%d\nfiles\t%d uploaded, %d deleting\n",
-		totals.LiveLogs, totals.DeletedLogs, totals.Batches, totals.FilesUploaded, totals.FilesDeleting)
-	damage := report.Err()
-	if log != "" {
-		logReport, err := raftnode.CheckLogInChild(ctx, store.Child{}, log)
-		if err != nil {
-			return errors.Join(err, t.Flush())
-		}
-		fmt.Fprintf(t, "raft log\t%s\nentries\t%d to %d (term %d)\nlog digest\t%s\n", log, logReport.FirstIndex, logReport.LastIndex, logReport.CurrentTerm, logReport.Digest)
-		damage = errors.Join(damage, logReport.Err())
+	state, log := c.parts()
+	if c.Dir != nil {
+		row("node", "%s", c.Dir.NodeID)
+		row("cluster", "%s", c.Dir.ClusterID)
 	}
-	for _, problem := range report.Problems {
-		fmt.Fprintf(t, "problem\t%s\n", problem)
+	if state != nil {
+		stateRows(row, state)
+	}
+	if log != nil {
+		row("log entries", "%d to %d", log.FirstIndex, log.LastIndex)
+		row("log term", "%d", log.CurrentTerm)
+	}
+	if c.Dir != nil {
+		row("snapshot", "%s", orNone(c.Dir.SnapshotIndex))
+	}
+	for _, problem := range c.problems() {
+		row("problem", "%s", problem)
 	}
 	verdict := "clean"
-	if damage != nil {
-		verdict = "damaged"
+	if !c.Clean {
+		verdict = "DAMAGED"
 	}
-	fmt.Fprintf(t, "verdict\t%s\n", verdict)
-	return errors.Join(damage, t.Flush())
+	p.table([]string{c.Path, verdict}, rows)
+}
+
+// parts are what was checked of the two, nil what was not.
+func (c checked) parts() (*store.Report, *raftnode.LogReport) {
+	if c.Dir != nil {
+		return &c.Dir.State, &c.Dir.Log
+	}
+	return c.State, c.Log
+}
+
+func stateRows(row func(name, format string, args ...any), r *store.Report) {
+	if r.Digest == "" {
+		row("state", "not readable")
+		return
+	}
+	t := r.Totals
+	row("applied index", "%d (term %d)", r.AppliedIndex, r.AppliedTerm)
+	row("digest", "%s", r.Digest)
+	row("topics", "%d", t.Topics)
+	row("logs", "%d live, %d soft-deleted", t.LiveLogs, t.DeletedLogs)
+	row("batches", "%d", t.Batches)
+	row("files", "%d uploaded, %d deleting", t.FilesUploaded, t.FilesDeleting)
+	row("producers", "%d", t.ProducerStates)
+	row("fences", "%d", t.Fences)
+}
+
+// problems is everything that is wrong, whatever part it is of.
+func (c checked) problems() []string {
+	var all []string
+	if c.Dir != nil && c.Dir.Problem != "" {
+		all = append(all, c.Dir.Problem)
+	}
+	state, log := c.parts()
+	if state != nil {
+		for _, p := range state.Problems {
+			all = append(all, "state: "+p)
+		}
+		if state.MoreProblems > 0 {
+			all = append(all, fmt.Sprintf("state: %d more", state.MoreProblems))
+		}
+	}
+	if log != nil && log.Problem != "" {
+		all = append(all, "raft log: "+log.Problem)
+	}
+	return all
+}
+
+func orNone(index uint64) string {
+	if index == 0 {
+		return "none"
+	}
+	return "at " + strconv.FormatUint(index, 10)
 }

@@ -56,7 +56,7 @@ func TestReplayVerify(t *testing.T) {
 	require.Equal(t, exitOK, code, out)
 	code, out = exitCode(t, bin, "replay", "--verify", altered)
 	require.Equal(t, exitFailed, code)
-	require.Regexp(t, `altered\.jsonl:\d+: `, out)
+	require.Regexp(t, `altered\.jsonl:\d+: .* answers otherwise at response\.`, out)
 }
 
 func TestBadCommandLines(t *testing.T) {
@@ -71,7 +71,7 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"serve", "--node-id", "a", "--data-dir", t.TempDir(), "--peers", "a"}, exitUsage, "id=host:port"},
 		{[]string{"serve", "--nod-id", "a"}, exitUsage, "did you mean node-id?"},
 		{[]string{"check", filepath.Join(t.TempDir(), "none")}, exitFailed, "no such file"},
-		{[]string{"check", t.TempDir()}, exitFailed, "not a node's data directory"},
+		{[]string{"check", t.TempDir()}, exitFailed, "not a cpnode data directory"},
 		{[]string{"replay"}, exitUsage, "at least one argument"},
 		{[]string{"nonsense"}, exitUsage, "unknown command"},
 	} {

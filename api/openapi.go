@@ -2,68 +2,156 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/cpnode/cpnode/api/wire"
 	"github.com/cpnode/cpnode/ops"
 )
 
-// OpenAPI is the OpenAPI 3.1 description of all operations, made from the
-// registry and the tags of the requests and answers.
-var OpenAPI = sync.OnceValue(func() []byte {
-	components := wire.NewComponents()
-	paths := map[string]any{}
+// OpenAPI is the OpenAPI 3.1 document of every operation and page, in JSON. It is
+// built from the registry, the types that requests and answers are made of, and
+// recorded examples. The bytes are shared: they must not be changed.
+func OpenAPI() []byte { return openAPIDocument() }
+
+var openAPIDocument = sync.OnceValue(func() []byte {
+	components, examples := wire.NewComponents(), readExamples()
+	paths := object{}
 	for _, op := range ops.All() {
-		paths["/v1/"+op.Name] = map[string]any{"post": describe(op, components)}
+		paths[operationPath+op.Name] = object{"post": describeOperation(op, components, examples[op.Name])}
 	}
-	document, err := json.Marshal(map[string]any{
+	for _, p := range pages {
+		paths[p.path] = object{"get": p.describe()}
+	}
+	document := object{
 		"openapi": "3.1.0",
-		"info":    map[string]any{"title": "cpnode", "version": "v1", "license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
-		"paths":   paths,
-		"components": map[string]any{"schemas": components.Schemas, "responses": map[string]any{
-			"Error": map[string]any{"description": "Not carried out, or after OUTCOME_UNKNOWN perhaps: the code says why.", "content": bodies(errorSchema)},
-		}},
-	})
-	if err != nil {
-		panic("openapi: " + err.Error()) // maps of strings and schemas always encode
+		"info": object{"title": "cpnode", "version": strconv.Itoa(ops.FeatureLevel), "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "Control plane of a diskless Kafka. Bodies are JSON or msgpack with the same keys; integers are exact, of up to 64 bits. " +
+				"The version is the feature level."},
+		"paths": paths,
+		"components": object{"schemas": components.Schemas, "parameters": readParameters(), "headers": answerHeaders(),
+			"responses": errorResponses(components)},
 	}
-	return document
+	out, err := json.Marshal(document)
+	if err != nil {
+		panic(fmt.Sprintf("openapi: %v", err)) // plain maps, and schemas made from types
+	}
+	return out
 })
 
-// errorSchema is the error object of every operation.
-var errorSchema = map[string]any{
-	"type": "object", "required": []string{"error"},
-	"properties": map[string]any{"error": map[string]any{
-		"type": "object", "required": []string{"code", "message"},
-		"properties": map[string]any{"code": map[string]any{"type": "string"}, "message": map[string]any{"type": "string"}},
-	}},
-}
+// object is one of the document; encoding/json writes its members by name.
+type object = map[string]any
 
-func describe(op *ops.Operation, c *wire.Components) map[string]any {
-	parameters := []any{}
+func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
+
+func describeOperation(op *ops.Operation, components *wire.Components, recorded example) object {
+	request := components.Request(reflect.TypeOf(op.NewRequest()).Elem())
+	response := components.Answer(reflect.TypeOf(op.NewResponse()).Elem())
+	kind, headers := "read", []string{headerAppliedIndex, headerStaleness}
+	if op.IsWrite() {
+		kind, headers = "write", []string{headerIndex}
+	}
+	responses := object{"200": object{"description": "Carried out, whatever single items answer.",
+		"headers": headerRefs(headers...), "content": content(response, recorded.Response)}}
+	for _, status := range errorStatuses() {
+		responses[strconv.Itoa(status)] = ref("responses", responseName(status))
+	}
+	described := object{"operationId": op.Name, "summary": op.Summary, "tags": []string{kind},
+		"requestBody": object{"required": true, "content": content(request, recorded.Request)}, "responses": responses}
 	if !op.IsWrite() {
-		parameters = append(parameters,
-			query("consistency", map[string]any{"type": "string", "enum": []string{"linearizable", "stale"}, "default": "linearizable"}),
-			query("min_index", map[string]any{"type": "integer", "format": "int64", "minimum": 0}),
-			query("max_staleness_ms", map[string]any{"type": "integer", "format": "int64", "minimum": 0}))
+		var parameters []object
+		for _, name := range []string{paramConsistency, paramMaxStaleness, paramMinIndex} {
+			parameters = append(parameters, ref("parameters", name))
+		}
+		described["parameters"] = parameters
 	}
-	return map[string]any{
-		"operationId": op.Name, "summary": op.Summary, "parameters": parameters,
-		"requestBody": map[string]any{"required": true, "content": bodies(c.Request(reflect.TypeOf(op.NewRequest()).Elem()))},
-		"responses": map[string]any{
-			"200":     map[string]any{"description": "Carried out; single items say how.", "content": bodies(c.Answer(reflect.TypeOf(op.NewResponse()).Elem()))},
-			"default": map[string]any{"$ref": "#/components/responses/Error"},
-		},
+	return described
+}
+
+// content is a body in both formats. The example is of the JSON.
+func content(schema *wire.Schema, example json.RawMessage) object {
+	return object{
+		mediaTypes[wire.JSON]:    object{"schema": schema, "example": example},
+		mediaTypes[wire.Msgpack]: object{"schema": schema},
 	}
 }
 
-func query(name string, schema map[string]any) map[string]any {
-	return map[string]any{"name": name, "in": "query", "schema": schema}
+func readParameters() object {
+	return object{
+		paramConsistency: object{"name": paramConsistency, "in": "query",
+			"description": "stale reads the state of the node that is asked, without asking the others.",
+			"schema":      object{"type": "string", "enum": []string{linearizable, stale}, "default": linearizable}},
+		paramMaxStaleness: object{"name": paramMaxStaleness, "in": "query",
+			"description": "Makes a stale read wait, for 5 s at most, until the state is no older than this many milliseconds.",
+			"schema":      object{"type": "integer", "format": "int64", "minimum": 1, "maximum": int64(maxStalenessMs)}},
+		paramMinIndex: object{"name": paramMinIndex, "in": "query",
+			"description": "Makes a stale read wait, for 5 s at most, until the state holds the entry at this index, such as a write's " + headerIndex + ".",
+			"schema":      object{"type": "integer", "minimum": 0}},
+	}
 }
 
-// bodies is one schema in both formats.
-func bodies(schema any) map[string]any {
-	media := map[string]any{"schema": schema}
-	return map[string]any{"application/json": media, "application/msgpack": media}
+// headerMeanings are the headers of answers; the integer ones are all but the two
+// that name nodes.
+var headerMeanings = map[string]string{
+	headerLeader:       "Id of the node that the answering one takes for the leader.",
+	headerNode:         "Id of the node that answered.",
+	headerFeatureLevel: "Feature level of the cluster.",
+	headerIndex:        "Index of the write's last log entry; absent when nothing was proposed.",
+	headerAppliedIndex: "Index of the state that was read.",
+	headerStaleness:    "How old that state was at most, in milliseconds; -1 when the node has not heard from a leader.",
+}
+
+func answerHeaders() object {
+	headers := object{}
+	for name, meaning := range headerMeanings {
+		kind := "integer"
+		if name == headerLeader || name == headerNode {
+			kind = "string"
+		}
+		headers[name] = object{"description": meaning, "schema": object{"type": kind}}
+	}
+	return headers
+}
+
+// headerRefs are those of every answer, and more.
+func headerRefs(more ...string) object {
+	headers := object{}
+	for _, name := range append(more, headerLeader, headerNode, headerFeatureLevel) {
+		headers[name] = ref("headers", name)
+	}
+	return headers
+}
+
+func errorStatuses() []int {
+	var statuses []int
+	for _, kind := range errorTable {
+		statuses = append(statuses, kind.status)
+	}
+	slices.Sort(statuses)
+	return slices.Compact(statuses)
+}
+
+func responseName(status int) string { return "Error" + strconv.Itoa(status) }
+
+// errorResponses describes the answers of each status other than 200.
+func errorResponses(components *wire.Components) object {
+	schema := components.Answer(reflect.TypeFor[errorObject]())
+	responses := object{}
+	for _, status := range errorStatuses() {
+		var meanings []string
+		for code, kind := range errorTable {
+			if kind.status == status {
+				meanings = append(meanings, fmt.Sprintf("`%s`: %s", code, kind.meaning))
+			}
+		}
+		slices.Sort(meanings)
+		response := object{"description": strings.Join(meanings, " "), "headers": headerRefs(),
+			"content": object{mediaTypes[wire.JSON]: object{"schema": schema}, mediaTypes[wire.Msgpack]: object{"schema": schema}}}
+		responses[responseName(status)] = response
+	}
+	return responses
 }

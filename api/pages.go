@@ -10,6 +10,29 @@ import (
 	"github.com/cpnode/cpnode/ops"
 )
 
+// page is a path that answers GET, for the reference.
+type page struct {
+	path, summary, mediaType string
+	notReady                 bool // may answer 503
+}
+
+var pages = []page{
+	{path: "/livez", summary: "Whether the process runs.", mediaType: "text/plain"},
+	{path: "/readyz", summary: "Whether this node should be sent requests, and why not.", mediaType: "text/plain", notReady: true},
+	{path: "/version", summary: "The release that runs.", mediaType: mediaTypes[wire.JSON]},
+	{path: "/metrics", summary: "Metrics, in the formats of Prometheus.", mediaType: "text/plain"},
+	{path: "/openapi.json", summary: "This document.", mediaType: mediaTypes[wire.JSON]},
+}
+
+func (p *page) describe() object {
+	answer := object{"description": "The page.", "content": object{p.mediaType: object{}}}
+	responses := object{"200": answer}
+	if p.notReady {
+		responses["503"] = object{"description": "Not ready; the body says why.", "content": object{p.mediaType: object{}}}
+	}
+	return object{"operationId": p.path[1:], "summary": p.summary, "tags": []string{"page"}, "responses": responses}
+}
+
 // health is the answer of /livez and /readyz.
 type health struct {
 	OK     bool   `json:"ok"`

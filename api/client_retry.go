@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/cpnode/cpnode/ops"
+)
+
+// repeatable are the writes whose second time changes nothing that the first did
+// not, even when others write in between. A repeated delete-topics counts no logs.
+// The others are safe to repeat too, but may do more than was asked for once.
+var repeatable = map[string]bool{
+	"create-topics":                true,
+	"commit-file":                  true, // answered as the first time, by its object key
+	"delete-topics":                true,
+	"delete-files":                 true,
+	"is-safe-to-delete-file":       true,
+	"advance-cross-tier-log-start": true,
+}
+
+// The pause before an attempt doubles from the first to the longest, and is
+// anything between its half and its whole, so that clients do not come in step.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
+
+// retries are the attempts of one call.
+type retries struct {
+	client *Client
+	call   *call
+	began  time.Time
+	// unknown is the latest attempt that may have taken effect. A later one that
+	// was refused does not undo it.
+	unknown error
+}
+
+// run tries until an attempt is answered, or may not be repeated, or time is up.
+func (r *retries) run(ctx context.Context) (any, Info, error) {
+	endpoint := r.client.route.first(r.call.stale)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		if err := ctx.Err(); err != nil {
+			return nil, Info{}, r.giveUp(err)
+		}
+		answer, info, err := r.client.attempt(ctx, endpoint, r.call)
+		if errors.Is(err, &ops.Error{Code: ops.OutcomeUnknown}) {
+			r.unknown = err
+		}
+		if err == nil {
+			return answer, info, nil
+		}
+		if !r.again(err) || !r.wait(ctx, pause) {
+			return nil, info, r.giveUp(err)
+		}
+		endpoint = r.client.route.after(endpoint, r.call.stale)
+	}
+}
+
+// again says whether another attempt is safe, and may be answered otherwise.
+func (r *retries) again(err error) bool {
+	var e *ops.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	if e.Code == ops.OutcomeUnknown {
+		return !r.call.op.IsWrite() || repeatable[r.call.op.Name]
+	}
+	return errorTable[e.Code].elsewhere
+}
+
+// wait waits for the next attempt; false when there is to be none.
+func (r *retries) wait(ctx context.Context, pause time.Duration) bool {
+	if time.Since(r.began)+pause > r.client.config.RetryFor {
+		return false
+	}
+	select {
+	case <-time.After(pause/2 + rand.N(pause/2)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// giveUp is the error of a call whose last attempt ended with err. One that may
+// have taken effect still may, unless the object key is refused: then its entry is
+// refused too, if it comes.
+func (r *retries) giveUp(err error) error {
+	if r.unknown == nil || errors.Is(err, r.unknown) || Status(codeOf(err)) == http.StatusConflict {
+		return err
+	}
+	return fmt.Errorf("%w; then: %v", r.unknown, err)
+}
+
+// transportError is the error of an attempt without an answer: nothing was done
+// when no connection was made.
+func transportError(cl *call, err error) error {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return withCause(ops.NoLeader, err)
+	}
+	return unansweredError(cl, err)
+}
+
+// unansweredError is the error of an attempt that a node may have carried out.
+func unansweredError(cl *call, err error) error {
+	if cl.op.IsWrite() {
+		return withCause(ops.OutcomeUnknown, err)
+	}
+	return withCause(ops.NoLeader, err)
+}
+
+// withCause is an *ops.Error that also is its cause, such as a context's end.
+func withCause(code ops.Code, cause error) error {
+	return fmt.Errorf("%w: %w", &ops.Error{Code: code, Message: "no answer"}, cause)
+}

@@ -56,7 +56,7 @@ func (r *retries) run(ctx context.Context) (any, Info, error) {
 			return answer, info, nil
 		}
 		if !r.again(err) || !r.wait(ctx, pause) {
-			return nil, info, r.giveUp(err)
+			return nil, info, r.giveUp(endedBy(ctx, err))
 		}
 		endpoint = r.client.route.after(endpoint, r.call.stale)
 	}
@@ -95,6 +95,14 @@ func (r *retries) giveUp(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; then: %v", r.unknown, err)
+}
+
+// endedBy is err, and the end of the call's context where that was the reason.
+func endedBy(ctx context.Context, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w; then: %w", err, ctx.Err())
 }
 
 // transportError is the error of an attempt without an answer: nothing was done

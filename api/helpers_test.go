@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/api/wire"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
@@ -110,8 +113,8 @@ func single(t testing.TB, change func(*raftnode.Config)) *served {
 	return s
 }
 
-// three serves a cluster of three ready nodes, the leader first.
-func three(t testing.TB) []*served {
+// three serves a cluster of three ready nodes, the leader first; change may be nil.
+func three(t testing.TB, change func(*raftnode.Config)) []*served {
 	t.Helper()
 	configs := make([]raftnode.Config, 3)
 	var peers []raftnode.Peer
@@ -126,16 +129,16 @@ func three(t testing.TB) []*served {
 	nodes := make([]*served, 3)
 	for i := range configs {
 		configs[i].Peers = peers
+		if change != nil {
+			change(&configs[i])
+		}
 		nodes[i] = serve(t, configs[i])
 	}
 	for _, s := range nodes {
 		eventually(t, "all nodes are ready", func() bool { return s.node.Ready() == nil })
 	}
-	for i, s := range nodes {
-		if s.node.LeaderID() == s.config.NodeID {
-			nodes[0], nodes[i] = nodes[i], nodes[0]
-		}
-	}
+	leader := slices.IndexFunc(nodes, func(s *served) bool { return s.node.LeaderID() == s.config.NodeID })
+	nodes[0], nodes[leader] = nodes[leader], nodes[0]
 	return nodes
 }
 
@@ -165,6 +168,15 @@ func (s *served) send(t testing.TB, method, path string, body []byte, headers ..
 func (s *served) post(t testing.TB, operation, body string) reply {
 	t.Helper()
 	return s.send(t, http.MethodPost, operationPath+operation, []byte(body))
+}
+
+// record passes a request to the handler without a connection.
+func record(h http.Handler, operation string, f wire.Format, body []byte) reply {
+	r := httptest.NewRequest(http.MethodPost, operationPath+operation, bytes.NewReader(body))
+	r.Header.Set("Content-Type", mediaTypes[f])
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return reply{w.Code, w.Header(), w.Body.Bytes()}
 }
 
 // code is the code and message of an error object in JSON.

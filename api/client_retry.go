@@ -94,7 +94,7 @@ func (r *retries) giveUp(err error) error {
 	if r.unknown == nil || errors.Is(err, r.unknown) || Status(codeOf(err)) == http.StatusConflict {
 		return err
 	}
-	return fmt.Errorf("%w; then: %v", r.unknown, err)
+	return fmt.Errorf("%w; then: %s", r.unknown, err.Error())
 }
 
 // endedBy is err, and the end of the call's context where that was the reason.

@@ -42,7 +42,7 @@ func lossy(t testing.TB, s *served, losses *atomic.Int64) string {
 	target, err := url.Parse(s.url)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.ModifyResponse = func(r *http.Response) error {
+	proxy.ModifyResponse = func(*http.Response) error {
 		if losses.Add(-1) >= 0 {
 			return errors.New("lost")
 		}

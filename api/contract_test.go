@@ -39,7 +39,6 @@ func contracts(t *testing.T, test func(t *testing.T, cp ControlPlane, now *clock
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			var now clock
 			now.ms.Store(time.Now().UnixMilli())
 			test(t, open(t, three(t, func(c *raftnode.Config) { c.Now = now.now })), &now)

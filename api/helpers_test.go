@@ -63,7 +63,6 @@ func (b *lockedBuffer) String() string {
 func testConfig(t testing.TB, id string) raftnode.Config {
 	c := raftnode.DefaultConfig()
 	c.NodeID, c.DataDir, c.RaftAddr = id, filepath.Join(t.TempDir(), id), "127.0.0.1:0"
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 200*time.Millisecond, 200*time.Millisecond, 150*time.Millisecond
 	c.CommitTimeout = 10 * time.Millisecond
 	return c
 }

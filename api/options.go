@@ -140,3 +140,18 @@ func onlyStale(o raftnode.ReadOptions, values url.Values) error {
 	}
 	return nil
 }
+
+// queryOf is what parseQuery reads.
+func queryOf(o raftnode.ReadOptions) string {
+	if o.Level != raftnode.Stale {
+		return ""
+	}
+	q := url.Values{paramConsistency: {stale}}
+	if o.MinIndex > 0 {
+		q.Set(paramMinIndex, strconv.FormatUint(o.MinIndex, 10))
+	}
+	if o.MaxStaleness > 0 {
+		q.Set(paramMaxStaleness, strconv.FormatInt(millis(o.MaxStaleness), 10))
+	}
+	return q.Encode()
+}

@@ -1,0 +1,160 @@
+// Command mutants breaks the code in one place after the other and runs the test
+// that must notice. A mutation that survives means that a rule has no test.
+//
+//	go run ./internal/mutants [-only NAME] [-j 2]
+//
+// Nothing in the tree is changed: the wrong file is laid over it (go build -overlay).
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// testTimeout ends a test that a mutation made hang, which counts as noticed.
+const testTimeout = 2 * time.Minute
+
+func main() {
+	only := flag.String("only", "", "run the mutations whose name contains this")
+	jobs := flag.Int("j", 2, "mutations at a time")
+	flag.Parse()
+	ok, err := run(context.Background(), *only, *jobs)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// run says whether every mutation was noticed; the error, that it could not tell.
+func run(ctx context.Context, only string, jobs int) (bool, error) {
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	var chosen []mutation
+	for _, m := range mutations {
+		if strings.Contains(m.name, only) {
+			chosen = append(chosen, m)
+		}
+	}
+	killed := make([]bool, len(chosen))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(jobs)
+	for i, m := range chosen {
+		g.Go(func() (err error) {
+			began := time.Now()
+			killed[i], err = m.try(ctx, filepath.Join(dir, fmt.Sprint(i)))
+			if err == nil {
+				fmt.Printf("%-9s %5.1fs  %-48s %s %s\n", verdict(killed[i]), time.Since(began).Seconds(), m.name, m.pkg, m.run)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return false, err
+	}
+	return report(killed), nil
+}
+
+func verdict(killed bool) string {
+	if killed {
+		return "killed"
+	}
+	return "SURVIVED"
+}
+
+func report(killed []bool) bool {
+	count := 0
+	for _, k := range killed {
+		if k {
+			count++
+		}
+	}
+	fmt.Printf("%d of %d mutations killed\n", count, len(killed))
+	return count == len(killed)
+}
+
+// try runs the mutation's test on the right code, where it must pass, and on the
+// wrong code, where it must not.
+func (m mutation) try(ctx context.Context, dir string) (killed bool, err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return false, err
+	}
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", m.name, err)
+	}
+	if passed, out, err := m.test(ctx, filepath.Join(dir, "right.test")); err != nil || !passed {
+		return false, fmt.Errorf("%s: %s %s does not pass on the code as it is: %w\n%s", m.name, m.pkg, m.run, err, out)
+	}
+	passed, _, err := m.test(ctx, filepath.Join(dir, "wrong.test"), "-overlay", overlay)
+	return !passed, err
+}
+
+// overlay writes the wrong file and the map that puts it in place of the right one.
+func (m mutation) overlay(dir string) (string, error) {
+	wrong, err := m.apply()
+	if err != nil {
+		return "", err
+	}
+	right, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "wrong.go")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {right: path}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	return overlay, errors.Join(os.WriteFile(path, wrong, 0o600), os.WriteFile(overlay, replace, 0o600))
+}
+
+// apply is the file with the mutation in it.
+func (m mutation) apply() ([]byte, error) {
+	code, err := os.ReadFile(m.file)
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(code), m.old); n != 1 {
+		return nil, fmt.Errorf("%s has %q %d times, not once", m.file, m.old, n)
+	}
+	return []byte(strings.Replace(string(code), m.old, m.new, 1)), nil
+}
+
+// test builds and runs the test. Code that does not build is an error, and so is a
+// name that no test has: neither says anything about the mutation.
+func (m mutation) test(ctx context.Context, binary string, flags ...string) (passed bool, output []byte, err error) {
+	build := append([]string{"test", "-c", "-o", binary}, append(flags, m.pkg)...)
+	if out, err := exec.CommandContext(ctx, "go", build...).CombinedOutput(); err != nil {
+		return false, nil, fmt.Errorf("%s: does not build: %w\n%s", m.name, err, out)
+	}
+	args := []string{"-test.short", "-test.run", "^(" + m.run + ")", "-test.timeout", testTimeout.String()}
+	if strings.Contains(m.run, "TestModel") {
+		args = append(args, "-rapid.shrinktime=1s", "-rapid.nofailfile") // a short story of the failure is not needed
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = m.pkg
+	output, err = cmd.CombinedOutput()
+	var failed *exec.ExitError
+	switch {
+	case strings.Contains(string(output), "no tests to run"):
+		return false, output, fmt.Errorf("%s: %s has no test %s", m.name, m.pkg, m.run)
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		return false, output, nil
+	}
+	return err == nil, output, err
+}

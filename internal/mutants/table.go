@@ -1,0 +1,178 @@
+package main
+
+// mutation is one wrong line of our own code, and the test that must notice it.
+type mutation struct {
+	name string
+	// file is below the module's root; old occurs in it exactly once.
+	file, old, new string
+	// pkg and run are what go test is given to kill it.
+	pkg, run string
+}
+
+var mutations = []mutation{
+	{
+		name: "refcount not decremented",
+		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount > 0 {",
+		pkg: "./store", run: "TestTrim|TestRandom",
+	},
+	{
+		name: "file marked at the time of its commit",
+		file: "store/files.go", old: "f.State, f.MarkedForDeletionAt = FileDeleting, nowMs", new: "f.State, f.MarkedForDeletionAt = FileDeleting, f.CommittedAt",
+		pkg: "./ops", run: "TestPurgeDeletedLogs|TestGoldenTraces",
+	},
+	{
+		name: "file handed out in the millisecond of its mark",
+		file: "store/files.go", old: "decodeTime(k) < beforeMs", new: "decodeTime(k) <= beforeMs",
+		pkg: "./ops", run: "TestDeleteFiles|TestModel",
+	},
+	{
+		name: "epoch reset dropped",
+		file: "ops/commit_plan.go", old: "*s = store.Producer{Epoch: b.ProducerEpoch}", new: "s.Epoch = b.ProducerEpoch",
+		pkg: "./ops", run: "TestCommitEpochs",
+	},
+	{
+		name: "lower epoch accepted",
+		file: "ops/commit_plan.go", old: "case pr.known && b.ProducerEpoch < s.Epoch:", new: "case pr.known && b.ProducerEpoch < s.Epoch-1:",
+		pkg: "./ops", run: "TestCommitEpochs",
+	},
+	{
+		name: "sequence wrap dropped",
+		file: "ops/commit_plan.go", old: "if s == math.MaxInt32 {", new: "if s == math.MaxInt32-1 {",
+		pkg: "./ops", run: "TestCommitDuplicates|TestCommitSequences|TestModel",
+	},
+	{
+		name: "duplicate found by its first sequence alone",
+		file: "ops/commit_plan.go", old: "e.BaseSequence == b.BaseSequence && e.LastSequence == b.LastSequence", new: "e.BaseSequence == b.BaseSequence",
+		pkg: "./ops", run: "TestCommitDuplicates|TestModel",
+	},
+	{
+		name: "coalescing without adjacency",
+		file: "ops/commit_plan.go", old: "row.batch.ByteOffset+row.batch.ByteSize == b.ByteOffset", new: "row.batch.ByteOffset <= b.ByteOffset",
+		pkg: "./ops", run: "TestCommitCoalesces|TestGoldenTraces",
+	},
+	{
+		name: "replay without looking at the content",
+		file: "ops/commit_replay.go", old: " || p.Digest != digest {", new: " || len(digest) == 0 {",
+		pkg: "./ops", run: "TestCommitReplays",
+	},
+	{
+		name: "replay that never ends",
+		file: "ops/commit_replay.go", old: "nowMs-f.CommittedAt > c.replayRetentionMs", new: "nowMs-f.CommittedAt < 0",
+		pkg: "./ops", run: "TestCommitReplays",
+	},
+	{
+		name: "fence ignored",
+		file: "ops/commit_replay.go", old: "if fenced && nowMs < until {", new: "if fenced && nowMs > until {",
+		pkg: "./ops", run: "TestIsSafeToDeleteFile|TestExpireFences",
+	},
+	{
+		name: "fence shortened",
+		file: "ops/is_safe_to_delete_file.go", old: "fenced && until >= nowMs+c.fenceMs", new: "fenced && until == nowMs+c.fenceMs",
+		pkg: "./ops", run: "TestFencesAreNotShortened",
+	},
+	{
+		name: "budget of a fetch crossed twice",
+		file: "ops/find_batches.go", old: "(partitionLeft > 0 && f.bytesLeft > 0)", new: "(partitionLeft >= 0 && f.bytesLeft > 0)",
+		pkg: "./ops", run: "TestFindBatchesBudgets",
+	},
+	{
+		name: "fetch at the high watermark refused",
+		file: "ops/find_batches.go", old: "r.StartingOffset > l.HighWatermark", new: "r.StartingOffset >= l.HighWatermark",
+		pkg: "./ops", run: "TestFindBatchesOffsets",
+	},
+	{
+		name: "soft-deleted logs visible",
+		file: "store/logs.go", old: "if err != nil || !ok || l.Deleted {", new: "if err != nil || !ok {",
+		pkg: "./ops", run: "TestDeleteTopics",
+	},
+	{
+		name: "purge window one too wide",
+		file: "ops/purge_deleted_logs.go", old: "return seen < s.command.left", new: "return seen <= s.command.left",
+		pkg: "./ops", run: "TestPurgeWindowOfEmptyLogs",
+	},
+	{
+		name: "purge cap one too high",
+		file: "ops/purge_deleted_logs.go", old: "limit := min(p.rows, p.cmd.left-p.result.batches)", new: "limit := min(p.rows, p.cmd.left-p.result.batches+1)",
+		pkg: "./ops", run: "TestPurgeDeletedLogs",
+	},
+	{
+		name: "log start goes back",
+		file: "ops/delete_records.go", old: "None, max(l.LogStartOffset, d.target)", new: "None, d.target",
+		pkg: "./ops", run: "TestDeleteRecords",
+	},
+	{
+		name: "remote log start not kept by prune",
+		file: "ops/prune_diskless_logs.go", old: "if l.RemoteLogStartOffset == store.Absent {", new: "if l.RemoteLogStartOffset != store.Absent {",
+		pkg: "./ops", run: "TestPruneDisklessLogs",
+	},
+	{
+		name: "retention one millisecond too eager",
+		file: "ops/enforce_retention.go", old: "timestamp < c.asOfMs-c.ms", new: "timestamp <= c.asOfMs-c.ms",
+		pkg: "./ops", run: "TestEnforceRetention",
+	},
+	{
+		name: "retention without a cut-off of its own",
+		file: "ops/trim.go", old: "if !c.fixed {", new: "if !c.fixed || true {",
+		pkg: "./ops", run: "TestRetentionKeepsItsCutOff",
+	},
+	{
+		name: "clock without a floor",
+		file: "ops/entry.go", old: "max(e.NowMs, tx.Meta().LastClockMs), tx.Changes()", new: "e.NowMs, tx.Changes()",
+		pkg: "./ops", run: "TestModel",
+	},
+	{
+		name: "clock moved by a refused command",
+		file: "ops/entry.go", old: "if tx.Changes() != before {", new: "if tx.Changes() >= before {",
+		pkg: "./ops", run: "TestCommitRaces|TestModel",
+	},
+	{
+		name: "checksum of an entry not compared",
+		file: "ops/entry.go", old: "castagnoli) != binary.BigEndian.Uint32(data[1:]):", new: "castagnoli)^binary.BigEndian.Uint32(data[1:]) == 1:",
+		pkg: "./ops", run: "TestDamagedEntriesAreRefused",
+	},
+	{
+		name: "checksum of a row not compared",
+		file: "store/rows.go", old: "if rowCRC(key, payload) != binary.BigEndian.Uint32(sum) {", new: "if rowCRC(key, payload)^binary.BigEndian.Uint32(sum) == 1 {",
+		pkg: "./store", run: "TestRowsAreChecked",
+	},
+	{
+		name: "digest of an old row not subtracted",
+		file: "store/table.go", old: "tx.meta.Digest.sub(s.hash)", new: "tx.meta.Digest.sub(Digest{})",
+		pkg: "./store", run: "TestFileLifeCycle",
+	},
+	{
+		name: "largest timestamp of a group is its first",
+		file: "store/times.go", old: "g.max = max(g.max, b.Timestamp())", new: "g.max = max(g.max, g.max)",
+		pkg: "./store", run: "TestTimestampGroups",
+	},
+	{
+		name: "index gate open",
+		file: "fsm/fsm.go", old: "if entry.Index <= tx.Meta().AppliedIndex {", new: "if entry.Index < tx.Meta().AppliedIndex {",
+		pkg: "./fsm", run: "TestEntriesAreAppliedOnceHoweverTheyAreCut",
+	},
+	{
+		name: "older snapshot installed",
+		file: "fsm/snapshot.go", old: "info.Index <= f.Applied()", new: "info.Index == 0",
+		pkg: "./fsm", run: "TestRestoreKeepsAStateThatIsNewer",
+	},
+	{
+		name: "checksum of the raft log not compared",
+		file: "raftnode/logstore.go", old: "if entryCRC(entry) != binary.BigEndian.Uint32(sum) {", new: "if entryCRC(entry)^binary.BigEndian.Uint32(sum) == 1 {",
+		pkg: "./raftnode", run: "TestLogFindsDamage",
+	},
+	{
+		name: "answer from reading not confirmed",
+		file: "raftnode/propose.go", old: "if out.FromRead {", new: "if out.FromRead && err != nil {",
+		pkg: "./raftnode", run: "TestAnswerFromReadingIsConfirmed",
+	},
+	{
+		name: "later term taken for a confirmation",
+		file: "raftnode/confirm.go", old: "if term > l.term {", new: "if term < l.term {",
+		pkg: "./raftnode", run: "TestLaterTermEndsReads|TestOwnLaterTermEndsReads",
+	},
+	{
+		name: "one proposal too many in flight",
+		file: "raftnode/propose.go", old: "f.entries >= f.maxEntries", new: "f.entries > f.maxEntries",
+		pkg: "./raftnode", run: "TestOverload",
+	},
+}

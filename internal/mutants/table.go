@@ -118,7 +118,7 @@ var mutations = []mutation{
 	{
 		name: "clock without a floor",
 		file: "ops/entry.go", old: "max(e.NowMs, tx.Meta().LastClockMs), tx.Changes()", new: "e.NowMs, tx.Changes()",
-		pkg: "./ops", run: "TestModel",
+		pkg: "./ops", run: "TestClockNeverGoesBack",
 	},
 	{
 		name: "clock moved by a refused command",

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -15,44 +13,81 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cpnode/cpnode/api/wire"
+	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
 )
 
-// cluster is three child processes of this binary on loopback.
+// cluster is three nodes on loopback, each a child process of this binary. They
+// die with this process, whatever ends it.
 type cluster struct {
-	nodes []*process
-	http  http.Client
-	next  int
+	nodes []*child
+	all   *api.Client // asks any of them, and again
 }
 
-// process is one node; it dies with this process.
-type process struct {
+// child is one node of a cluster. Its log is beside its directory.
+type child struct {
 	id, dir, url       string
 	httpAddr, raftAddr string
-	cmd                *exec.Cmd
+	peers              string
+	client             *api.Client // asks this node alone, once
+
+	process *os.Process // nil while it is down
+	exited  chan struct{}
+	err     error // how it ended, once exited is closed
 }
 
+const (
+	// attemptTimeout is how long one node may take to answer: less than the gap
+	// that a killed leader leaves, so that writers go on to the next node.
+	attemptTimeout = 2 * time.Second
+	// clusterPatience is how long anything may take that the story waits for.
+	clusterPatience = 30 * time.Second
+	// pollInterval is how often it looks.
+	pollInterval = 20 * time.Millisecond
+)
+
+// startCluster starts three nodes under dir and waits until all are ready.
 func startCluster(ctx context.Context, dir string) (*cluster, error) {
-	c := &cluster{http: http.Client{Timeout: 15 * time.Second}}
+	c := &cluster{}
+	var urls, peers []string
 	for _, id := range []string{"a", "b", "c"} {
-		httpAddr, err := freeAddr()
+		n, err := newChild(id, dir)
 		if err != nil {
 			return nil, err
 		}
-		raftAddr, err := freeAddr()
-		if err != nil {
-			return nil, err
-		}
-		c.nodes = append(c.nodes, &process{id: id, dir: filepath.Join(dir, id), url: "http://" + httpAddr, httpAddr: httpAddr, raftAddr: raftAddr})
+		c.nodes = append(c.nodes, n)
+		urls, peers = append(urls, n.url), append(peers, id+"="+n.raftAddr)
 	}
-	if err := c.startAll(ctx); err != nil {
-		c.kill()
+	for _, n := range c.nodes {
+		n.peers = strings.Join(peers, ",")
+	}
+	var err error
+	if c.all, err = newClient(clusterPatience, urls...); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, c.startAll(ctx)
 }
 
+func newChild(id, dir string) (n *child, err error) {
+	n = &child{id: id, dir: filepath.Join(dir, id)}
+	if n.httpAddr, err = freeAddr(); err != nil {
+		return nil, err
+	}
+	if n.raftAddr, err = freeAddr(); err != nil {
+		return nil, err
+	}
+	n.url = "http://" + n.httpAddr
+	n.client, err = newClient(0, n.url)
+	return n, err
+}
+
+func newClient(retryFor time.Duration, urls ...string) (*api.Client, error) {
+	config := api.DefaultClientConfig(urls...)
+	config.AttemptTimeout, config.RetryFor = attemptTimeout, retryFor
+	return api.NewClient(config)
+}
+
+// freeAddr is an address that was free a moment ago.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,164 +96,176 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-func (c *cluster) peers() string {
-	var list []string
-	for _, n := range c.nodes {
-		list = append(list, n.id+"="+n.raftAddr)
-	}
-	return strings.Join(list, ",")
-}
-
+// startAll starts what is down and waits until all are ready. After an error
+// nothing runs.
 func (c *cluster) startAll(ctx context.Context) error {
 	for _, n := range c.nodes {
-		if err := n.start(c.peers()); err != nil {
+		if err := n.start(); err != nil {
+			c.kill()
 			return err
 		}
 	}
-	return eventually(ctx, "all nodes to be ready", func() bool {
-		for _, n := range c.nodes {
-			r, err := c.http.Get(n.url + "/readyz")
-			if err != nil {
-				return false
-			}
-			r.Body.Close()
-			if r.StatusCode != http.StatusOK {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-func (p *process) start(peers string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	log, err := os.OpenFile(p.dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close() //nolint:errcheck // the child has its own
-	p.cmd = exec.Command(self, "serve", "--node-id", p.id, "--data-dir", p.dir, "--http-addr", p.httpAddr, "--raft-addr", p.raftAddr, "--peers", peers)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	// Its own group, so that Ctrl-C reaches this process alone, which ends it.
-	p.cmd.SysProcAttr = childAttributes()
-	return p.cmd.Start()
-}
-
-// kill is SIGKILL.
-func (p *process) kill() error {
-	if p.cmd == nil {
-		return nil
-	}
-	err := p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // says that it was killed
-	p.cmd = nil
-	return err
-}
-
-func (c *cluster) kill() {
 	for _, n := range c.nodes {
-		_ = n.kill() // it may be gone already
-	}
-}
-
-// stop ends all nodes gracefully.
-func (c *cluster) stop() {
-	for _, n := range c.nodes {
-		_ = n.cmd.Process.Signal(syscall.SIGTERM)
-	}
-	for _, n := range c.nodes {
-		_ = n.cmd.Wait() // what it left behind is checked
-		n.cmd = nil
-	}
-}
-
-func (c *cluster) node(id string) *process {
-	for _, n := range c.nodes {
-		if n.id == id {
-			return n
-		}
-	}
-	return c.nodes[0]
-}
-
-// call asks one node; header is that of the answer.
-func call[Response any](ctx context.Context, c *cluster, n *process, op, query string, request any) (*Response, http.Header, error) {
-	body, err := wire.Append(wire.Msgpack, nil, request)
-	if err != nil {
-		return nil, nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+"/v1/"+op+query, bytes.NewReader(body))
-	if err != nil {
-		return nil, nil, err
-	}
-	req.Header.Set("Content-Type", "application/msgpack")
-	r, err := c.http.Do(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Body.Close()
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, nil, err
-	}
-	if r.StatusCode != http.StatusOK {
-		return nil, r.Header, &ops.Error{Code: ops.Code(r.Status), Message: fmt.Sprintf("%s on node %s: %q", op, n.id, data)}
-	}
-	answer := new(Response)
-	return answer, r.Header, wire.DecodeAnswer(wire.Msgpack, data, answer)
-}
-
-// retry asks node after node until one answers: every operation of the demo is
-// safe to repeat.
-func retry[Response any](ctx context.Context, c *cluster, op string, request any) (*Response, error) {
-	var answer *Response
-	var last error
-	err := eventually(ctx, "an answer to "+op, func() bool {
-		c.next++
-		answer, _, last = call[Response](ctx, c, c.nodes[c.next%len(c.nodes)], op, "", request)
-		return last == nil
-	})
-	return answer, errors.Join(err, last)
-}
-
-// leader is the id of the node that the first one to answer takes for the leader.
-func (c *cluster) leader(ctx context.Context) string {
-	for _, n := range c.nodes {
-		_, h, err := call[ops.ListTopicsResponse](ctx, c, n, "list-topics", "?consistency=stale", &ops.ListTopicsRequest{Limit: 1})
-		if err == nil && h.Get("X-Cpnode-Leader") != "" {
-			return h.Get("X-Cpnode-Leader")
-		}
-	}
-	return c.nodes[0].id
-}
-
-// settle waits until all nodes have applied the same.
-func (c *cluster) settle(ctx context.Context) error {
-	return eventually(ctx, "all nodes to apply the same index", func() bool {
-		seen := map[string]bool{}
-		for _, n := range c.nodes {
-			_, h, err := call[ops.ListTopicsResponse](ctx, c, n, "list-topics", "?consistency=stale", &ops.ListTopicsRequest{Limit: 1})
-			if err != nil {
-				return false
-			}
-			seen[h.Get("X-Cpnode-Applied-Index")] = true
-		}
-		return len(seen) == 1
-	})
-}
-
-func eventually(ctx context.Context, what string, ok func() bool) error {
-	deadline := time.Now().Add(demoPatience)
-	for !ok() {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("waited %v for %s", demoPatience, what)
-		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := n.awaitReady(ctx); err != nil {
+			c.kill()
 			return err
 		}
 	}
 	return nil
+}
+
+// start starts the node unless it runs.
+func (n *child) start() error {
+	if n.process != nil {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(n.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the child has its own
+	cmd := exec.Command(self, "serve", "--node-id", n.id, "--data-dir", n.dir, "--http-addr", n.httpAddr, "--raft-addr", n.raftAddr, "--peers", n.peers)
+	cmd.Stdout, cmd.Stderr = log, log
+	// A group of its own, so that Ctrl-C reaches this process alone, which ends it.
+	cmd.SysProcAttr = childAttributes()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start node %s: %w", n.id, err)
+	}
+	exited := make(chan struct{})
+	n.process, n.exited, n.err = cmd.Process, exited, nil
+	go func() {
+		n.err = cmd.Wait()
+		close(exited)
+	}()
+	return nil
+}
+
+func (n *child) logFile() string { return n.dir + ".log" }
+
+// awaitReady waits until the node says that it is ready.
+func (n *child) awaitReady(ctx context.Context) error {
+	return eventually(ctx, "node "+n.id+" to be ready", func() (bool, error) {
+		select {
+		case <-n.exited:
+			return false, fmt.Errorf("node %s ended: %w\n%s", n.id, n.err, lastLines(n.logFile()))
+		default:
+		}
+		r, err := http.Get(n.url + "/readyz")
+		if err != nil {
+			return false, nil // it does not listen yet
+		}
+		return r.StatusCode == http.StatusOK, r.Body.Close()
+	})
+}
+
+// lastLines is the end of a log, for an error that points at it.
+func lastLines(path string) string {
+	const keep = 2000
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data[max(0, len(data)-keep):])
+}
+
+// signal sends a signal to the node's process.
+func (n *child) signal(s syscall.Signal) error { return n.process.Signal(s) }
+
+// kill ends the node with SIGKILL, and waits until it is gone.
+func (n *child) kill() {
+	if n.process == nil {
+		return
+	}
+	_ = n.process.Kill() // it may be gone already
+	<-n.exited
+	n.process = nil
+}
+
+func (c *cluster) kill() {
+	for _, n := range c.nodes {
+		n.kill()
+	}
+}
+
+// stop ends all nodes with SIGTERM and waits until they have closed their files.
+func (c *cluster) stop() error {
+	var errs []error
+	for _, n := range c.nodes {
+		errs = append(errs, n.signal(syscall.SIGTERM))
+	}
+	for _, n := range c.nodes {
+		select {
+		case <-n.exited:
+			if n.err != nil {
+				errs = append(errs, fmt.Errorf("node %s: %w\n%s", n.id, n.err, lastLines(n.logFile())))
+			}
+			n.process = nil
+		case <-time.After(clusterPatience):
+			errs = append(errs, fmt.Errorf("node %s does not stop", n.id))
+			n.kill()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// leader is the node that leads, which a read that a majority confirmed says.
+func (c *cluster) leader(ctx context.Context) (*child, error) {
+	var info api.Info
+	if _, err := c.all.ListTopics(ctx, &ops.ListTopicsRequest{Limit: 1}, api.Observe(&info)); err != nil {
+		return nil, err
+	}
+	for _, n := range c.nodes {
+		if n.id == info.Leader {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("node %q, which is said to lead, is none of this cluster", info.Leader)
+}
+
+// settle waits until all nodes have applied the same entries, and returns the index
+// of the last one.
+func (c *cluster) settle(ctx context.Context) (index uint64, err error) {
+	return index, eventually(ctx, "all nodes to apply the same entries", func() (bool, error) {
+		for i, n := range c.nodes {
+			var info api.Info
+			if _, err := n.client.ListTopics(ctx, &ops.ListTopicsRequest{Limit: 1}, api.Stale(), api.Observe(&info)); err != nil {
+				return false, nil //nolint:nilerr // it is asked again
+			}
+			if i > 0 && info.AppliedIndex != index {
+				return false, nil
+			}
+			index = info.AppliedIndex
+		}
+		return true, nil
+	})
+}
+
+// eventually asks again and again until ok, an error, or clusterPatience has passed.
+func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
+	deadline := time.Now().Add(clusterPatience)
+	for {
+		done, err := ok()
+		switch {
+		case err != nil || done:
+			return err
+		case time.Now().After(deadline):
+			return fmt.Errorf("waited %s for %s", clusterPatience, what)
+		}
+		if err := sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

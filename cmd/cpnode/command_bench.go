@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"runtime/pprof"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,13 +59,10 @@ some GiB of disk; with --quick about a minute and a half.`,
 }
 
 func (f *benchFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if isTerminal(stderr) {
-		f.options.Progress = progressOn(stderr)
-	}
+	show := progressOn(stderr)
+	f.options.Progress = func(step string) { show(strings.TrimSpace(step)) }
 	report, err := bench.Run(ctx, f.options)
-	if f.options.Progress != nil {
-		fmt.Fprint(stderr, clearLine)
-	}
+	show("")
 	if err != nil {
 		return err
 	}
@@ -104,15 +99,4 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(write(file), file.Close())
-}
-
-// clearLine empties a terminal's line.
-const clearLine = "\r\x1b[K"
-
-// progressOn shows one line: for how long the run goes on, and what it measures.
-func progressOn(w io.Writer) func(string) {
-	began := time.Now()
-	return func(step string) {
-		fmt.Fprintf(w, "%s%s  %s", clearLine, time.Since(began).Truncate(time.Second), strings.TrimSpace(step))
-	}
 }

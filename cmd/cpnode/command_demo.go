@@ -6,186 +6,252 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
 )
 
 func demoCommand() *cobra.Command {
-	var once bool
 	c := &cobra.Command{
-		Use: "demo [--once]", GroupID: groupNode, Short: "Run three nodes, kill the leader under load, find everything again", Args: exactly(0),
-		RunE: func(c *cobra.Command, _ []string) error { return demo(c.Context(), once, c.OutOrStdout()) },
+		Use:   "demo",
+		Short: "Run three nodes, kill the leader under load, find everything again",
+		Long: `Starts a cluster of three processes on loopback, in a temporary directory. Writers
+commit batches through all nodes; the leader is killed with SIGKILL and comes back;
+every acknowledged batch is looked for at its offset on every node; a topic is deleted
+and drained; the nodes are stopped and their files checked. Then it serves on, to be
+looked at, until Ctrl-C. Exits 1 when anything of this does not hold.`,
+		Example: "  cpnode demo\n  cpnode demo --once",
+		Args:    exactly(0),
+		GroupID: groupNode,
 	}
-	c.Flags().BoolVar(&once, "once", false, "end after the story instead of serving on")
+	once := c.Flags().Bool("once", false, "end after the story")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		dir, err := os.MkdirTemp("", "cpnode-demo-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		s := &story{ctx: cmd.Context(), out: cmd.OutOrStdout(), began: time.Now()}
+		return s.tell(dir, *once)
+	}
 	return c
 }
 
 const (
-	demoWriters    = 4
-	demoPartitions = 6
-	demoLoad       = 3 * time.Second // before, and again after, the leader is killed
-	demoPatience   = 30 * time.Second
+	demoWriters = 4
+	demoLoad    = 3 * time.Second // before, and again after, the leader is killed
 )
 
 var (
-	demoOrders = store.TopicID{0x0d, 15: 1}
-	demoAudit  = store.TopicID{0x0d, 15: 2}
+	demoOrders = loadTopic{id: store.TopicID{0x0d, 6: 0x40, 8: 0x80, 15: 1}, name: "orders", partitions: 6}
+	demoAudit  = loadTopic{id: store.TopicID{0x0d, 6: 0x40, 8: 0x80, 15: 2}, name: "audit", partitions: 2}
 )
 
-// demo tells the story of one cluster and fails when any of it does not hold.
-func demo(ctx context.Context, once bool, w io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "cpnode-demo-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	began := time.Now()
-	say := func(format string, args ...any) {
-		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
-	c, err := startCluster(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer c.kill()
-	say("three nodes are up, node %s leads; data under %s", c.leader(ctx), dir)
-	if err := demoTopics(ctx, c); err != nil {
-		return err
-	}
-	say("topics orders (%d partitions) and audit (2) made", demoPartitions)
+// story is the demo under way.
+type story struct {
+	ctx     context.Context
+	out     io.Writer
+	began   time.Time
+	cluster *cluster
+}
 
-	load, err := demoUnderLoad(ctx, c, say)
+func (s *story) say(format string, args ...any) {
+	fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// tell runs the demo, and fails when any of it does not hold.
+func (s *story) tell(dir string, once bool) (err error) {
+	s.say("starting three nodes, in processes of their own, under %s", dir)
+	if s.cluster, err = startCluster(s.ctx, dir); err != nil {
+		return err
+	}
+	defer s.cluster.kill()
+	leader, err := s.cluster.leader(s.ctx)
 	if err != nil {
 		return err
 	}
-	found, err := load.verify(ctx, c)
+	s.say("they formed a cluster; node %s leads", leader.id)
+	for _, step := range []func() error{s.underLoad, s.drain, s.check} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if once {
+		s.say("all of it holds")
+		return nil
+	}
+	return s.serveOn()
+}
+
+// underLoad kills the leader while writers are at work, restarts it, and looks for
+// all that was acknowledged.
+func (s *story) underLoad() error {
+	l, err := startLoad(s.ctx, s.cluster, demoWriters, demoOrders, demoAudit)
 	if err != nil {
 		return err
 	}
-	say("acknowledged = found: %d = %d batches, read from every node", load.batches(), found)
-	if found != load.batches() {
-		return errors.New("acknowledged batches are missing")
-	}
-	if err := demoDrain(ctx, c, say); err != nil {
+	s.say("%d writers, two of them idempotent, commit to %s and %s through all nodes", demoWriters, demoOrders.name, demoAudit.name)
+	if err := errors.Join(s.killLeader(l), l.finish()); err != nil {
 		return err
 	}
-	if err := demoCheck(ctx, c, say); err != nil || once {
+	s.say("%d files acknowledged; longest time without an acknowledgement %d ms; %d retries got the answer of an earlier attempt", l.files, l.gap.Milliseconds(), l.replayed)
+	found, err := l.verify(s.ctx)
+	if err != nil {
 		return err
 	}
-	if err := c.startAll(ctx); err != nil {
+	s.say("acknowledged = found: %d = %d batches, on every node, by linearizable and by stale reads", len(l.acked), found)
+	if err := l.retryFirst(s.ctx); err != nil {
 		return err
 	}
-	say("serving again until Ctrl-C; try:")
-	for _, n := range c.nodes {
-		fmt.Fprintf(w, "         curl %s/readyz %s/metrics   # node %s\n", n.url, n.url, n.id)
-	}
-	<-ctx.Done()
+	s.say("the first file, sent again, is answered with the same offsets")
 	return nil
 }
 
-func demoTopics(ctx context.Context, c *cluster) error {
-	_, err := retry[ops.CreateTopicsResponse](ctx, c, "create-topics", &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{
-		{TopicID: demoOrders, TopicName: "orders", NumPartitions: demoPartitions},
-		{TopicID: demoAudit, TopicName: "audit", NumPartitions: 2},
-	}})
-	return err
-}
-
-// demoUnderLoad kills the leader while writers are at work, and restarts it.
-func demoUnderLoad(ctx context.Context, c *cluster, say func(string, ...any)) (*load, error) {
-	l := newLoad(c)
-	var stop atomic.Bool
-	done := l.start(ctx, demoWriters, &stop)
-	if err := sleep(ctx, demoLoad); err != nil {
-		return nil, err
+func (s *story) killLeader(l *load) error {
+	if err := sleep(s.ctx, demoLoad); err != nil {
+		return err
 	}
-	victim := c.leader(ctx)
-	say("%d files acknowledged; kill -9 of the leader, node %s, now", l.files(), victim)
-	if err := c.node(victim).kill(); err != nil {
-		return nil, err
-	}
-	if err := sleep(ctx, demoLoad); err != nil {
-		return nil, err
-	}
-	if err := c.node(victim).start(c.peers()); err != nil {
-		return nil, err
-	}
-	say("node %s is started again", victim)
-	if err := sleep(ctx, time.Second); err != nil {
-		return nil, err
-	}
-	stop.Store(true)
-	if err := <-done; err != nil {
-		return nil, err
-	}
-	say("%d files acknowledged by %d writers; longest wait for an acknowledgement %d ms", l.files(), demoWriters, l.longest().Milliseconds())
-	return l, nil
-}
-
-// demoDrain deletes the audit topic and forgets the files that only it used.
-func demoDrain(ctx context.Context, c *cluster, say func(string, ...any)) error {
-	deleted, err := retry[ops.DeleteTopicsResponse](ctx, c, "delete-topics", &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{demoAudit}})
+	leader, err := s.cluster.leader(s.ctx)
 	if err != nil {
 		return err
 	}
-	purged, err := retry[ops.PurgeDeletedLogsResponse](ctx, c, "purge-deleted-logs", &ops.PurgeDeletedLogsRequest{})
+	files, batches := l.progress()
+	s.say("%d files with %d batches acknowledged; kill -9 of the leader, node %s, now", files, batches, leader.id)
+	leader.kill()
+	next, err := s.cluster.leader(s.ctx)
 	if err != nil {
 		return err
 	}
-	say("topic audit deleted (%d logs) and drained: %d batches purged, %d files without batches", deleted.LogsDeleted, purged.BatchesDeleted, purged.FilesMarked)
-	if purged.MoreRemain {
-		return errors.New("the purge left something behind")
-	}
-	doomed, err := retry[ops.GetFilesToDeleteResponse](ctx, c, "get-files-to-delete", &ops.GetFilesToDeleteRequest{MarkedBefore: time.Now().UnixMilli() + 1})
-	if err != nil || len(doomed.Files) == 0 {
+	s.say("node %s leads", next.id)
+	if err := sleep(s.ctx, demoLoad); err != nil {
 		return err
 	}
-	var keys []string
-	for _, f := range doomed.Files[:min(len(doomed.Files), ops.DefaultLimits().Items)] {
-		keys = append(keys, f.ObjectKey)
-	}
-	if _, err := retry[ops.DeleteFilesResponse](ctx, c, "delete-files", &ops.DeleteFilesRequest{ObjectKeys: keys}); err != nil {
+	if err := leader.start(); err != nil {
 		return err
 	}
-	say("%d files forgotten", len(keys))
+	if err := leader.awaitReady(s.ctx); err != nil {
+		return err
+	}
+	s.say("node %s is back and has caught up", leader.id)
 	return nil
 }
 
-// demoCheck stops the nodes at one applied index and compares their digests.
-func demoCheck(ctx context.Context, c *cluster, say func(string, ...any)) error {
-	if err := c.settle(ctx); err != nil {
+// drain deletes the audit topic, and forgets the files that held nothing else.
+func (s *story) drain() error {
+	all := s.cluster.all
+	deleted, err := all.DeleteTopics(s.ctx, &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{demoAudit.id}})
+	if err != nil {
 		return err
 	}
-	c.stop()
-	digests := map[string]bool{}
+	purged, err := purge(s.ctx, all, 0, io.Discard)
+	if err != nil {
+		return err
+	}
+	if purged.MoreRemain || purged.LogsPurged != deleted.LogsDeleted {
+		return fmt.Errorf("%d logs were deleted, %d purged", deleted.LogsDeleted, purged.LogsPurged)
+	}
+	s.say("topic %s deleted and purged: %d logs, %d batches, %d files without a batch", demoAudit.name, purged.LogsPurged, purged.BatchesDeleted, purged.FilesMarked)
+	forgotten, err := s.forgetFiles()
+	if err != nil {
+		return err
+	}
+	if int64(forgotten) != purged.FilesMarked {
+		return fmt.Errorf("%d files were marked, %d handed out to be deleted", purged.FilesMarked, forgotten)
+	}
+	s.say("%d files handed out to be deleted, and forgotten", forgotten)
+	return nil
+}
+
+// forgetFiles reports every file that is handed out as deleted, as a file cleaner
+// does once the objects are gone.
+func (s *story) forgetFiles() (forgotten int, err error) {
+	for {
+		doomed, err := s.cluster.all.GetFilesToDelete(s.ctx, &ops.GetFilesToDeleteRequest{MarkedBefore: time.Now().UnixMilli() + 1, Limit: pageRows})
+		if err != nil || len(doomed.Files) == 0 {
+			return forgotten, err
+		}
+		request := &ops.DeleteFilesRequest{}
+		for _, f := range doomed.Files {
+			request.ObjectKeys = append(request.ObjectKeys, f.ObjectKey)
+		}
+		if _, err := s.cluster.all.DeleteFiles(s.ctx, request); err != nil {
+			return forgotten, err
+		}
+		forgotten += len(doomed.Files)
+	}
+}
+
+// check stops the nodes where all have applied the same, and compares what they
+// stored.
+func (s *story) check() error {
+	index, err := s.cluster.settle(s.ctx)
+	if err != nil {
+		return err
+	}
+	s.say("all nodes have applied entry %d; stopping them to check their files", index)
+	if err := s.cluster.stop(); err != nil {
+		return err
+	}
+	digest, err := checkNodes(s.ctx, s.cluster, s.out)
+	if err != nil {
+		return err
+	}
+	s.say("three clean nodes, one digest: %s", digest)
+	return nil
+}
+
+// checkNodes checks the directories of stopped nodes, prints what was found, and
+// returns the digest that all share.
+func checkNodes(ctx context.Context, c *cluster, w io.Writer) (digest string, err error) {
+	var rows [][]string
+	var digests []string
 	for _, n := range c.nodes {
-		report, err := store.CheckInChild(ctx, filepath.Join(n.dir, "state.db"))
+		r, err := raftnode.CheckDir(ctx, store.Child{}, n.dir)
 		if err == nil {
-			err = report.Err()
+			err = r.Err()
 		}
 		if err != nil {
-			return fmt.Errorf("node %s: %w", n.id, err)
+			return "", fmt.Errorf("node %s: %w", n.id, err)
 		}
-		digests[report.Digest] = true
-		say("node %s: clean, applied index %d, digest %s", n.id, report.AppliedIndex, report.Digest)
+		t := r.State.Totals
+		rows = append(rows, []string{"         " + n.id, "clean", fmt.Sprint(r.State.AppliedIndex), fmt.Sprint(t.Batches), fmt.Sprint(t.FilesUploaded), r.State.Digest})
+		digests = append(digests, r.State.Digest)
 	}
-	if len(digests) != 1 {
-		return errors.New("the nodes' digests differ")
+	p := printer{w: w}
+	p.table([]string{"         NODE", "STATE", "APPLIED", "BATCHES", "FILES", "DIGEST"}, rows)
+	for _, d := range digests {
+		if d != digests[0] {
+			return "", errors.New("the nodes' digests differ")
+		}
 	}
-	return nil
+	return digests[0], p.err
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// serveOn lets the nodes run until the command is ended.
+func (s *story) serveOn() error {
+	if err := s.cluster.startAll(s.ctx); err != nil {
+		return err
 	}
+	var urls []string
+	for _, n := range s.cluster.nodes {
+		urls = append(urls, n.url)
+	}
+	s.say("the nodes serve again, until Ctrl-C. Try, in another terminal:")
+	fmt.Fprintf(s.out, `
+  export CPNODE_ENDPOINTS=%s
+  cpnode topic list
+  cpnode topic describe orders
+  cpnode files list --limit 5
+  curl %s/readyz
+  curl %s/metrics
+  curl %s/openapi.json
+
+`, strings.Join(urls, ","), urls[0], urls[0], urls[0])
+	<-s.ctx.Done()
+	return s.cluster.stop()
 }

@@ -2,24 +2,40 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
 
-// load is what writers committed, as far as it was acknowledged.
+// load is writers at work on a cluster, and all that was acknowledged to them.
 type load struct {
 	cluster *cluster
+	topics  []loadTopic
+	stop    chan struct{}
+	writers *errgroup.Group
+	ctx     context.Context // of the writers
 
-	mu    sync.Mutex
-	acked map[ackedBatch]string // -> object key
-	count int
-	gap   time.Duration
+	mu       sync.Mutex
+	acked    map[ackedBatch]string // -> object key
+	first    *ops.CommitFileRequest
+	answer   *ops.CommitFileResponse // to first
+	files    int
+	replayed int // answers to a commit that an earlier attempt had carried out
+	lastAck  time.Time
+	gap      time.Duration // longest time in which nobody was acknowledged anything
+}
+
+// loadTopic is a topic that writers write to, all its partitions with each file.
+type loadTopic struct {
+	id         store.TopicID
+	name       string
+	partitions int32
 }
 
 type ackedBatch struct {
@@ -27,148 +43,142 @@ type ackedBatch struct {
 	offset int64
 }
 
-const loadOffsets = 10 // records a batch
+const (
+	loadRecords   = 10  // of a batch
+	loadBatchSize = 512 // bytes
+)
 
-func newLoad(c *cluster) *load { return &load{cluster: c, acked: map[ackedBatch]string{}} }
-
-func (l *load) batches() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.acked) }
-
-func (l *load) files() int { l.mu.Lock(); defer l.mu.Unlock(); return l.count }
-
-func (l *load) longest() time.Duration { l.mu.Lock(); defer l.mu.Unlock(); return l.gap }
-
-// start runs writers until stop; the channel gets the first error, or nil at the end.
-func (l *load) start(ctx context.Context, writers int, stop *atomic.Bool) <-chan error {
-	errs := make(chan error, writers)
-	for w := range writers {
-		go func() { errs <- l.write(ctx, w, stop) }()
+// startLoad makes the topics and starts writers.
+func startLoad(ctx context.Context, c *cluster, writers int, topics ...loadTopic) (*load, error) {
+	l := &load{cluster: c, topics: topics, stop: make(chan struct{}), acked: map[ackedBatch]string{}, lastAck: time.Now()}
+	if err := l.createTopics(ctx); err != nil {
+		return nil, err
 	}
-	done := make(chan error, 1)
-	go func() {
-		var first error
-		for range writers {
-			if err := <-errs; err != nil && first == nil {
-				first = err
-			}
-		}
-		done <- first
-	}()
-	return done
+	l.writers, l.ctx = errgroup.WithContext(ctx)
+	for id := range writers {
+		w := &writer{load: l, id: id, sequences: map[store.LogKey]int32{}}
+		l.writers.Go(w.run)
+	}
+	return l, nil
 }
 
-// write commits files, each again and again under the
-// same key until it is acknowledged.
-func (l *load) write(ctx context.Context, writer int, stop *atomic.Bool) error {
-	for i := 0; !stop.Load(); i++ {
-		request := demoFile(writer, i)
-		began := time.Now()
-		var answer *ops.CommitFileResponse
-		err := eventually(ctx, "a commit", func() bool {
-			node := l.cluster.nodes[(writer+i)%len(l.cluster.nodes)]
-			attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			a, _, err := call[ops.CommitFileResponse](attempt, l.cluster, node, "commit-file", "", request)
-			if err != nil {
-				i++ // ask another node; the key stays
-				return false
-			}
-			answer = a
-			return true
-		})
-		if err != nil {
-			return err
-		}
-		if err := l.acknowledge(request, answer, time.Since(began)); err != nil {
+func (l *load) createTopics(ctx context.Context) error {
+	request := &ops.CreateTopicsRequest{}
+	for _, t := range l.topics {
+		request.Topics = append(request.Topics, ops.CreateTopic{TopicID: t.id, TopicName: t.name, NumPartitions: t.partitions})
+	}
+	answer, err := l.cluster.all.CreateTopics(ctx, request)
+	if err != nil {
+		return err
+	}
+	for i, t := range answer.Topics {
+		if err := refused("topic "+l.topics[i].name, t.Error); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func demoFile(writer, i int) *ops.CommitFileRequest {
-	r := &ops.CommitFileRequest{ObjectKey: fmt.Sprintf("wal/writer-%d/%06d-%d", writer, i, time.Now().UnixNano()), Format: 1, UploaderBrokerID: int32(writer)}
-	add := func(topic store.TopicID, partition int32) {
-		r.Batches = append(r.Batches, ops.CommitBatch{
-			TopicID: topic, Partition: partition, Magic: 2, ByteOffset: r.FileSize, ByteSize: 512, LastOffset: loadOffsets - 1,
+// finish lets every writer have its last file acknowledged, and waits for them.
+func (l *load) finish() error {
+	close(l.stop)
+	return l.writers.Wait()
+}
+
+// progress is what was acknowledged so far.
+func (l *load) progress() (files, batches int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.files, len(l.acked)
+}
+
+// writer commits one file after the other. Those of even id are idempotent
+// producers.
+type writer struct {
+	load      *load
+	id        int
+	files     int
+	attempts  int
+	sequences map[store.LogKey]int32 // next, by log
+}
+
+func (w *writer) run() error {
+	for {
+		select {
+		case <-w.load.stop:
+			return nil
+		default:
+		}
+		if err := w.commitOne(); err != nil {
+			return fmt.Errorf("writer %d: %w", w.id, err)
+		}
+		w.files++
+	}
+}
+
+// commitOne sends one file to one node after the other, under one key, until it is
+// acknowledged.
+func (w *writer) commitOne() error {
+	request := w.file()
+	var answer *ops.CommitFileResponse
+	err := eventually(w.load.ctx, "the acknowledgement of "+request.ObjectKey, func() (_ bool, err error) {
+		node := w.load.cluster.nodes[(w.id+w.attempts)%len(w.load.cluster.nodes)]
+		w.attempts++
+		answer, err = node.client.CommitFile(w.load.ctx, request)
+		if refusal := (&ops.Error{}); errors.As(err, &refusal) && refusal.Code == ops.InvalidRequest {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.load.acknowledge(request, answer)
+}
+
+// file is the writer's next file: a batch for each partition of one of the topics
+// in turn.
+func (w *writer) file() *ops.CommitFileRequest {
+	topic := w.load.topics[w.files%len(w.load.topics)]
+	r := &ops.CommitFileRequest{ObjectKey: fmt.Sprintf("wal/writer-%d/%06d", w.id, w.files), Format: 1, UploaderBrokerID: int32(w.id)}
+	for p := range topic.partitions {
+		b := ops.CommitBatch{
+			TopicID: topic.id, Partition: p, Magic: 2, ByteOffset: r.FileSize, ByteSize: loadBatchSize, LastOffset: loadRecords - 1,
 			BatchMaxTimestamp: time.Now().UnixMilli(), ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LastSequence: -1,
-		})
-		r.FileSize += 512
-	}
-	for p := range demoPartitions {
-		add(demoOrders, int32(p))
-	}
-	if i%2 == 0 {
-		r.Batches = nil
-		r.FileSize = 0
-		add(demoAudit, int32(writer%2))
+		}
+		if w.id%2 == 0 {
+			log := store.LogKey{Topic: topic.id, Partition: p}
+			b.ProducerID, b.ProducerEpoch = int64(w.id), 0
+			b.BaseSequence, b.LastSequence = w.sequences[log], w.sequences[log]+loadRecords-1
+			w.sequences[log] += loadRecords
+		}
+		r.Batches = append(r.Batches, b)
+		r.FileSize += loadBatchSize
 	}
 	return r
 }
 
-func (l *load) acknowledge(r *ops.CommitFileRequest, a *ops.CommitFileResponse, took time.Duration) error {
+// acknowledge takes in an answer. What no answer may ever say is an error.
+func (l *load) acknowledge(r *ops.CommitFileRequest, a *ops.CommitFileResponse) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count++
-	l.gap = max(l.gap, took)
+	now := time.Now()
+	l.files, l.gap, l.lastAck = l.files+1, max(l.gap, now.Sub(l.lastAck)), now
+	if l.first == nil {
+		l.first, l.answer = r, a
+	}
+	if a.Replayed {
+		l.replayed++
+	}
 	for _, b := range a.Batches {
-		if b.Error != ops.None {
-			return fmt.Errorf("batch of %s refused: %s", r.ObjectKey, b.Error)
+		if b.Error != ops.None || b.Duplicate {
+			return fmt.Errorf("a batch of %s: %s, duplicate %t", r.ObjectKey, b.Error, b.Duplicate)
 		}
-		key := ackedBatch{store.LogKey{Topic: b.TopicID, Partition: b.Partition}, b.AssignedBaseOffset}
-		if other, taken := l.acked[key]; taken {
-			return fmt.Errorf("offset %d given to %s and to %s", b.AssignedBaseOffset, other, r.ObjectKey)
+		at := ackedBatch{store.LogKey{Topic: b.TopicID, Partition: b.Partition}, b.AssignedBaseOffset}
+		if other, taken := l.acked[at]; taken {
+			return fmt.Errorf("offset %d of partition %d given to %s and to %s", at.offset, at.log.Partition, other, r.ObjectKey)
 		}
-		l.acked[key] = r.ObjectKey
+		l.acked[at] = r.ObjectKey
 	}
 	return nil
-}
-
-// verify reads every log from every node and counts the acknowledged batches
-// that all of them have at their offset and in their object.
-func (l *load) verify(ctx context.Context, c *cluster) (int, error) {
-	if err := c.settle(ctx); err != nil {
-		return 0, err
-	}
-	least := math.MaxInt
-	for _, n := range c.nodes {
-		for _, query := range []string{"", "?consistency=stale"} {
-			found, err := l.foundOn(ctx, c, n, query)
-			if err != nil {
-				return 0, err
-			}
-			least = min(least, found)
-		}
-	}
-	return least, nil
-}
-
-func (l *load) foundOn(ctx context.Context, c *cluster, n *process, query string) (found int, err error) {
-	logs := map[store.LogKey]bool{}
-	for k := range l.acked {
-		logs[k.log] = true
-	}
-	for log := range logs {
-		offset, high := int64(0), int64(1)
-		for offset < high {
-			answer, _, err := call[ops.FindBatchesResponse](ctx, c, n, "find-batches", query, &ops.FindBatchesRequest{
-				Requests:      []ops.FindBatches{{TopicID: log.Topic, Partition: log.Partition, StartingOffset: offset, MaxPartitionFetchBytes: math.MaxInt32}},
-				FetchMaxBytes: math.MaxInt32, MaxBatchesPerPartition: 5000,
-			})
-			if err != nil {
-				return 0, err
-			}
-			r := &answer.Responses[0]
-			high = r.HighWatermark
-			for _, b := range r.Batches {
-				if l.acked[ackedBatch{log, b.BaseOffset}] == b.ObjectKey {
-					found++
-				}
-				offset = b.LastOffset + 1
-			}
-			if len(r.Batches) == 0 {
-				break
-			}
-		}
-	}
-	return found, nil
 }

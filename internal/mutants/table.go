@@ -23,7 +23,7 @@ var mutations = []mutation{
 	{
 		name: "file handed out in the millisecond of its mark",
 		file: "store/files.go", old: "decodeTime(k) < beforeMs", new: "decodeTime(k) <= beforeMs",
-		pkg: "./ops", run: "TestDeleteFiles|TestModel",
+		pkg: "./ops", run: "TestDeleteFiles",
 	},
 	{
 		name: "epoch reset dropped",
@@ -38,12 +38,12 @@ var mutations = []mutation{
 	{
 		name: "sequence wrap dropped",
 		file: "ops/commit_plan.go", old: "if s == math.MaxInt32 {", new: "if s == math.MaxInt32-1 {",
-		pkg: "./ops", run: "TestCommitDuplicates|TestCommitSequences|TestModel",
+		pkg: "./ops", run: "TestSequencesWrap",
 	},
 	{
 		name: "duplicate found by its first sequence alone",
 		file: "ops/commit_plan.go", old: "e.BaseSequence == b.BaseSequence && e.LastSequence == b.LastSequence", new: "e.BaseSequence == b.BaseSequence",
-		pkg: "./ops", run: "TestCommitDuplicates|TestModel",
+		pkg: "./ops", run: "TestDuplicateHasBothSequences",
 	},
 	{
 		name: "coalescing without adjacency",
@@ -123,7 +123,7 @@ var mutations = []mutation{
 	{
 		name: "clock moved by a refused command",
 		file: "ops/entry.go", old: "if tx.Changes() != before {", new: "if tx.Changes() >= before {",
-		pkg: "./ops", run: "TestCommitRaces|TestModel",
+		pkg: "./ops", run: "TestCommitRaces",
 	},
 	{
 		name: "checksum of an entry not compared",

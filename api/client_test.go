@@ -192,6 +192,18 @@ func TestClientBoundsAnswers(t *testing.T) {
 	config.MaxAnswerBytes, config.RetryFor = 20, 0
 	_, err = newClient(t, config).ListTopics(t.Context(), &ops.ListTopicsRequest{})
 	require.ErrorContains(t, err, "at most 20 are taken")
+
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for w.(http.Flusher).Flush(); ; {
+			if _, err := w.Write(make([]byte, 1024)); err != nil {
+				return
+			}
+		}
+	}))
+	defer endless.Close()
+	config.Endpoints = []string{endless.URL}
+	_, err = newClient(t, config).ListTopics(t.Context(), &ops.ListTopicsRequest{})
+	require.ErrorContains(t, err, "more than 20 bytes")
 }
 
 func TestRouterKeepsAwayFromWhatFails(t *testing.T) {

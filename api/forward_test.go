@@ -66,6 +66,10 @@ func TestForwardedCallOfAnotherRelease(t *testing.T) {
 	a, err = parseAnswer(e.answerForwarded(t.Context(), frame))
 	require.NoError(t, err)
 	require.Equal(t, ops.UnsupportedFeatureLevel, a.code)
+	frame = appendAnswer(a)
+	frame[len(frame)-1]++
+	_, err = parseAnswer(frame)
+	require.ErrorIs(t, err, errForwardFrame)
 }
 
 func TestWithoutMajorityThereIsNoLeader(t *testing.T) {

@@ -170,6 +170,7 @@ func TestBothFormats(t *testing.T) {
 		"msgpack for json":    {wire.JSON, "application/msgpack", wire.Msgpack},
 		"anything":            {wire.Msgpack, "*/*", wire.Msgpack},
 		"any application":     {wire.JSON, "text/html, application/*;q=0.8", wire.JSON},
+		"the first of equals": {wire.JSON, "application/msgpack, application/json", wire.Msgpack},
 		"the one liked best":  {wire.JSON, "application/json;q=0.5, application/msgpack;q=0.9", wire.Msgpack},
 		"the only one usable": {wire.Msgpack, "text/plain, application/json;q=0.1", wire.JSON},
 	} {
@@ -215,6 +216,18 @@ func TestHeadersAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, resp.StatusCode)
+}
+
+func TestHugeLengthIsRefusedUnread(t *testing.T) {
+	s := single(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/list-topics HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", int64(1)<<40)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
 }
 
 func TestPages(t *testing.T) {

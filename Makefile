@@ -44,7 +44,7 @@ fuzz:
 	@git grep -h -o -E '^func Fuzz\w+' -- '*_test.go' | cut -c6- | while read -r target; do \
 		package=./$$(dirname "$$(git grep -l "^func $$target(" -- '*_test.go')"); \
 		echo "== $$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x "$$package" || exit 1; \
 	done
 
 cover:

@@ -36,8 +36,8 @@ looked at, until Ctrl-C. Exits 1 when anything of this does not hold.`,
 			return err
 		}
 		defer os.RemoveAll(dir)
-		s := &story{ctx: cmd.Context(), out: cmd.OutOrStdout(), began: time.Now()}
-		return s.tell(dir, *once)
+		s := &story{out: cmd.OutOrStdout(), began: time.Now()}
+		return s.tell(cmd.Context(), dir, *once)
 	}
 	return c
 }
@@ -54,7 +54,6 @@ var (
 
 // story is the demo under way.
 type story struct {
-	ctx     context.Context
 	out     io.Writer
 	began   time.Time
 	cluster *cluster
@@ -65,19 +64,19 @@ func (s *story) say(format string, args ...any) {
 }
 
 // tell runs the demo, and fails when any of it does not hold.
-func (s *story) tell(dir string, once bool) (err error) {
+func (s *story) tell(ctx context.Context, dir string, once bool) (err error) {
 	s.say("starting three nodes, in processes of their own, under %s", dir)
-	if s.cluster, err = startCluster(s.ctx, dir); err != nil {
+	if s.cluster, err = startCluster(ctx, dir); err != nil {
 		return err
 	}
 	defer s.cluster.kill()
-	leader, err := s.cluster.leader(s.ctx)
+	leader, err := s.cluster.leader(ctx)
 	if err != nil {
 		return err
 	}
 	s.say("they formed a cluster; node %s leads", leader.id)
-	for _, step := range []func() error{s.underLoad, s.drain, s.check} {
-		if err := step(); err != nil {
+	for _, step := range []func(context.Context) error{s.underLoad, s.drain, s.check} {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
@@ -85,56 +84,56 @@ func (s *story) tell(dir string, once bool) (err error) {
 		s.say("all of it holds")
 		return nil
 	}
-	return s.serveOn()
+	return s.serveOn(ctx)
 }
 
 // underLoad kills the leader while writers are at work, restarts it, and looks for
 // all that was acknowledged.
-func (s *story) underLoad() error {
-	l, err := startLoad(s.ctx, s.cluster, demoWriters, demoOrders, demoAudit)
+func (s *story) underLoad(ctx context.Context) error {
+	l, err := startLoad(ctx, s.cluster, demoWriters, demoOrders, demoAudit)
 	if err != nil {
 		return err
 	}
 	s.say("%d writers, two of them idempotent, commit to %s and %s through all nodes", demoWriters, demoOrders.name, demoAudit.name)
-	if err := errors.Join(s.killLeader(l), l.finish()); err != nil {
+	if err := errors.Join(s.killLeader(ctx, l), l.finish()); err != nil {
 		return err
 	}
 	s.say("%d files acknowledged; longest time without an acknowledgement %d ms; %d retries got the answer of an earlier attempt", l.files, l.gap.Milliseconds(), l.replayed)
-	found, err := l.verify(s.ctx)
+	found, err := l.verify(ctx)
 	if err != nil {
 		return err
 	}
 	s.say("acknowledged = found: %d = %d batches, on every node, by linearizable and by stale reads", len(l.acked), found)
-	if err := l.retryFirst(s.ctx); err != nil {
+	if err := l.retryFirst(ctx); err != nil {
 		return err
 	}
 	s.say("the first file, sent again, is answered with the same offsets")
 	return nil
 }
 
-func (s *story) killLeader(l *load) error {
-	if err := sleep(s.ctx, demoLoad); err != nil {
+func (s *story) killLeader(ctx context.Context, l *load) error {
+	if err := sleep(ctx, demoLoad); err != nil {
 		return err
 	}
-	leader, err := s.cluster.leader(s.ctx)
+	leader, err := s.cluster.leader(ctx)
 	if err != nil {
 		return err
 	}
 	files, batches := l.progress()
 	s.say("%d files with %d batches acknowledged; kill -9 of the leader, node %s, now", files, batches, leader.id)
 	leader.kill()
-	next, err := s.cluster.leader(s.ctx)
+	next, err := s.cluster.leader(ctx)
 	if err != nil {
 		return err
 	}
 	s.say("node %s leads", next.id)
-	if err := sleep(s.ctx, demoLoad); err != nil {
+	if err := sleep(ctx, demoLoad); err != nil {
 		return err
 	}
 	if err := leader.start(); err != nil {
 		return err
 	}
-	if err := leader.awaitReady(s.ctx); err != nil {
+	if err := leader.awaitReady(ctx); err != nil {
 		return err
 	}
 	s.say("node %s is back and has caught up", leader.id)
@@ -142,13 +141,13 @@ func (s *story) killLeader(l *load) error {
 }
 
 // drain deletes the audit topic, and forgets the files that held nothing else.
-func (s *story) drain() error {
+func (s *story) drain(ctx context.Context) error {
 	all := s.cluster.all
-	deleted, err := all.DeleteTopics(s.ctx, &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{demoAudit.id}})
+	deleted, err := all.DeleteTopics(ctx, &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{demoAudit.id}})
 	if err != nil {
 		return err
 	}
-	purged, err := purge(s.ctx, all, 0, io.Discard)
+	purged, err := purge(ctx, all, 0, io.Discard)
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func (s *story) drain() error {
 		return fmt.Errorf("%d logs were deleted, %d purged", deleted.LogsDeleted, purged.LogsPurged)
 	}
 	s.say("topic %s deleted and purged: %d logs, %d batches, %d files without a batch", demoAudit.name, purged.LogsPurged, purged.BatchesDeleted, purged.FilesMarked)
-	forgotten, err := s.forgetFiles()
+	forgotten, err := s.forgetFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -169,9 +168,9 @@ func (s *story) drain() error {
 
 // forgetFiles reports every file that is handed out as deleted, as a file cleaner
 // does once the objects are gone.
-func (s *story) forgetFiles() (forgotten int, err error) {
+func (s *story) forgetFiles(ctx context.Context) (forgotten int, err error) {
 	for {
-		doomed, err := s.cluster.all.GetFilesToDelete(s.ctx, &ops.GetFilesToDeleteRequest{MarkedBefore: time.Now().UnixMilli() + 1, Limit: pageRows})
+		doomed, err := s.cluster.all.GetFilesToDelete(ctx, &ops.GetFilesToDeleteRequest{MarkedBefore: time.Now().UnixMilli() + 1, Limit: pageRows})
 		if err != nil || len(doomed.Files) == 0 {
 			return forgotten, err
 		}
@@ -179,7 +178,7 @@ func (s *story) forgetFiles() (forgotten int, err error) {
 		for _, f := range doomed.Files {
 			request.ObjectKeys = append(request.ObjectKeys, f.ObjectKey)
 		}
-		if _, err := s.cluster.all.DeleteFiles(s.ctx, request); err != nil {
+		if _, err := s.cluster.all.DeleteFiles(ctx, request); err != nil {
 			return forgotten, err
 		}
 		forgotten += len(doomed.Files)
@@ -188,8 +187,8 @@ func (s *story) forgetFiles() (forgotten int, err error) {
 
 // check stops the nodes where all have applied the same, and compares what they
 // stored.
-func (s *story) check() error {
-	index, err := s.cluster.settle(s.ctx)
+func (s *story) check(ctx context.Context) error {
+	index, err := s.cluster.settle(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,7 +196,7 @@ func (s *story) check() error {
 	if err := s.cluster.stop(); err != nil {
 		return err
 	}
-	digest, err := checkNodes(s.ctx, s.cluster, s.out)
+	digest, err := checkNodes(ctx, s.cluster, s.out)
 	if err != nil {
 		return err
 	}
@@ -233,8 +232,8 @@ func checkNodes(ctx context.Context, c *cluster, w io.Writer) (digest string, er
 }
 
 // serveOn lets the nodes run until the command is ended.
-func (s *story) serveOn() error {
-	if err := s.cluster.startAll(s.ctx); err != nil {
+func (s *story) serveOn(ctx context.Context) error {
+	if err := s.cluster.startAll(ctx); err != nil {
 		return err
 	}
 	var urls []string
@@ -252,6 +251,6 @@ func (s *story) serveOn() error {
   curl %s/openapi.json
 
 `, strings.Join(urls, ","), urls[0], urls[0], urls[0])
-	<-s.ctx.Done()
+	<-ctx.Done()
 	return s.cluster.stop()
 }

@@ -72,8 +72,13 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 func awaitFiles(t *testing.T, l *load, files int) {
 	t.Helper()
 	require.NoError(t, eventually(t.Context(), "files to be acknowledged", func() (bool, error) {
+		select {
+		case <-l.failed:
+			return false, l.writers.Wait()
+		default:
+		}
 		n, _ := l.progress()
-		return n >= files, l.ctx.Err()
+		return n >= files, nil
 	}))
 }
 

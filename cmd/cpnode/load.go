@@ -19,7 +19,7 @@ type load struct {
 	topics  []loadTopic
 	stop    chan struct{}
 	writers *errgroup.Group
-	ctx     context.Context // of the writers
+	failed  <-chan struct{} // closed when a writer had to give up
 
 	mu       sync.Mutex
 	acked    map[ackedBatch]string // -> object key
@@ -54,10 +54,11 @@ func startLoad(ctx context.Context, c *cluster, writers int, topics ...loadTopic
 	if err := l.createTopics(ctx); err != nil {
 		return nil, err
 	}
-	l.writers, l.ctx = errgroup.WithContext(ctx)
+	l.writers, ctx = errgroup.WithContext(ctx)
+	l.failed = ctx.Done()
 	for id := range writers {
 		w := &writer{load: l, id: id, sequences: map[store.LogKey]int32{}}
-		l.writers.Go(w.run)
+		l.writers.Go(func() error { return w.run(ctx) })
 	}
 	return l, nil
 }
@@ -102,14 +103,14 @@ type writer struct {
 	sequences map[store.LogKey]int32 // next, by log
 }
 
-func (w *writer) run() error {
+func (w *writer) run(ctx context.Context) error {
 	for {
 		select {
 		case <-w.load.stop:
 			return nil
 		default:
 		}
-		if err := w.commitOne(); err != nil {
+		if err := w.commitOne(ctx); err != nil {
 			return fmt.Errorf("writer %d: %w", w.id, err)
 		}
 		w.files++
@@ -118,13 +119,13 @@ func (w *writer) run() error {
 
 // commitOne sends one file to one node after the other, under one key, until it is
 // acknowledged.
-func (w *writer) commitOne() error {
+func (w *writer) commitOne(ctx context.Context) error {
 	request := w.file()
 	var answer *ops.CommitFileResponse
-	err := eventually(w.load.ctx, "the acknowledgement of "+request.ObjectKey, func() (_ bool, err error) {
+	err := eventually(ctx, "the acknowledgement of "+request.ObjectKey, func() (_ bool, err error) {
 		node := w.load.cluster.nodes[(w.id+w.attempts)%len(w.load.cluster.nodes)]
 		w.attempts++
-		answer, err = node.client.CommitFile(w.load.ctx, request)
+		answer, err = node.client.CommitFile(ctx, request)
 		if refusal := (&ops.Error{}); errors.As(err, &refusal) && refusal.Code == ops.InvalidRequest {
 			return false, err
 		}

@@ -1,9 +1,12 @@
 # What a checkout needs: Go, make and git. The linter is built from tools/go.mod.
-.PHONY: all build test race lint lint-proof golden mutants bench fuzz cover docs clean
+.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover docs clean
 
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 LINTER   := bin/golangci-lint
+
+help:
+	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover docs clean"
 
 all: build lint test
 

@@ -30,7 +30,8 @@ const (
 // Forward hands payload to the leader's handler and returns its answer. Errors:
 // ErrNotLeader when no leader is known, none was reached or the one reached does
 // not lead: nothing was done; *ops.Error with OUTCOME_UNKNOWN after the first byte
-// was sent, OVERLOADED, REQUEST_TOO_LARGE, SHUTTING_DOWN or NODE_CORRUPT.
+// was sent, OVERLOADED, REQUEST_TOO_LARGE, SHUTTING_DOWN or NODE_CORRUPT; ctx's,
+// when it ended before anything was sent.
 func (n *Node) Forward(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := n.serving(); err != nil {
 		return nil, err
@@ -49,6 +50,12 @@ func (n *Node) Forward(ctx context.Context, payload []byte) ([]byte, error) {
 	conn, err := n.forwards.get(ctx, string(addr))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	// A caller that has gone asks for nothing; the watch on its context alone
+	// could lose the race against the first byte.
+	if err := ctx.Err(); err != nil {
+		n.forwards.put(string(addr), conn)
+		return nil, err
 	}
 	answer, err := n.exchange(ctx, conn, payload)
 	if err != nil && !errors.Is(err, ErrNotLeader) {

@@ -106,10 +106,14 @@ func (s *Server) parse(w http.ResponseWriter, r *http.Request, c *wireCall, b *b
 	return nil
 }
 
+// bodyRoom is what a body gets before any of it has arrived.
+const bodyRoom = 64 << 10
+
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, in *bytes.Buffer) *ops.Error {
 	limit := int64(s.embedded.limits.RequestBytes)
 	if r.ContentLength <= limit {
-		in.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
+		// An announced length is not yet a byte: more room comes with the bytes.
+		in.Grow(int(min(max(r.ContentLength, 0), bodyRoom)) + bytes.MinRead)
 		_, err := in.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 		if err == nil {
 			return nil

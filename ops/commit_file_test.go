@@ -156,4 +156,10 @@ func TestCommitAtTheEndOfOffsets(t *testing.T) {
 		commit("1", batch(0, 7)).wants(committed(accepted(9223372036854775797, 1010, 0))),
 		commit("2", batch(0, 7)).wants(committed(refused(ops.InvalidRequest))),
 	)
+	// A duplicate needs no room.
+	play(t, ops.DefaultSettings(),
+		step{"init-diskless-log", `{"requests": [{"topic_id": "@a", "topic_name": "a", "partition": 0, "log_start_offset": 0, "diskless_start_offset": 9223372036854775797}]}`, "", 1},
+		commit("1", sequenced(batch(0, 6), 7, 0, 0)).wants(committed(accepted(9223372036854775797, 1010, 0))),
+		commit("2", sequenced(batch(0, 6), 7, 0, 0)).wants(committed(duplicate(9223372036854775797, 6, 0))),
+	)
 }

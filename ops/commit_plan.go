@@ -140,25 +140,22 @@ func (p *commitPlan) part(tx *store.WriteTx, key store.LogKey) (int, error) {
 // without state must begin at 0: without a partition leader a later batch can
 // arrive first, and accepting it would refuse the earlier one for ever.
 func (p *commitPlan) judge(tx *store.WriteTx, part *commitPart, b *CommitBatch) (byte, *store.ProducerEntry, error) {
-	if part.next > math.MaxInt64-1-(b.LastOffset-b.BaseOffset) || part.bytes > math.MaxInt64-b.ByteSize {
-		return outcomeInvalid, nil, nil
-	}
 	if b.ProducerID < 0 || b.ProducerEpoch < 0 {
-		return outcomeAccepted, nil, nil
+		return part.room(b), nil, nil
 	}
 	pr, err := p.producer(tx, producerRef{part.log.ID, b.ProducerID})
 	if err != nil {
 		return 0, nil, err
 	}
 	s := &pr.state
+	fresh := !pr.known || b.ProducerEpoch > s.Epoch
 	switch {
 	case pr.known && b.ProducerEpoch < s.Epoch:
 		return outcomeInvalidEpoch, nil, nil
-	case !pr.known || b.ProducerEpoch > s.Epoch:
+	case fresh:
 		if b.BaseSequence != 0 {
 			return outcomeOutOfOrder, nil, nil
 		}
-		*s = store.Producer{Epoch: b.ProducerEpoch}
 	default:
 		if e := remembered(s, b); e != nil {
 			return outcomeDuplicate, e, nil
@@ -167,10 +164,24 @@ func (p *commitPlan) judge(tx *store.WriteTx, part *commitPart, b *CommitBatch) 
 			return outcomeOutOfOrder, nil, nil
 		}
 	}
+	if outcome := part.room(b); outcome != outcomeAccepted {
+		return outcome, nil, nil
+	}
+	if fresh {
+		*s = store.Producer{Epoch: b.ProducerEpoch}
+	}
 	s.Remember(store.ProducerEntry{BaseSequence: b.BaseSequence, LastSequence: b.LastSequence, AssignedOffset: part.next, BatchMaxTimestamp: b.BatchMaxTimestamp})
 	s.UpdatedAt = p.nowMs
 	pr.known, pr.dirty = true, true
 	return outcomeAccepted, nil, nil
+}
+
+// room accepts a batch unless the partition's offsets or bytes would pass int64.
+func (part *commitPart) room(b *CommitBatch) byte {
+	if part.next > math.MaxInt64-1-(b.LastOffset-b.BaseOffset) || part.bytes > math.MaxInt64-b.ByteSize {
+		return outcomeInvalid
+	}
+	return outcomeAccepted
 }
 
 // nextSequence is the sequence after s; 0 follows 2147483647.

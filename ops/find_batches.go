@@ -9,7 +9,7 @@ import (
 // FindBatchesRequest asks which batches to fetch from given offsets on.
 type FindBatchesRequest struct {
 	Requests               []FindBatches `json:"requests"`
-	FetchMaxBytes          int32         `json:"fetch_max_bytes" doc:"Budget in bytes for the whole request, spent in its order."`
+	FetchMaxBytes          int32         `json:"fetch_max_bytes" min:"0" doc:"Budget in bytes for the whole request, spent in its order."`
 	MaxBatchesPerPartition int64         `json:"max_batches_per_partition" default:"0" min:"0" doc:"0 = no limit."`
 }
 
@@ -18,7 +18,7 @@ type FindBatches struct {
 	TopicID                store.TopicID `json:"topic_id"`
 	Partition              int32         `json:"partition" min:"0"`
 	StartingOffset         int64         `json:"starting_offset"`
-	MaxPartitionFetchBytes int32         `json:"max_partition_fetch_bytes"`
+	MaxPartitionFetchBytes int32         `json:"max_partition_fetch_bytes" min:"0"`
 }
 
 // FindBatchesResponse answers each partition in the order of the request.

@@ -22,8 +22,8 @@ type ProducerStates struct {
 
 // ProducerState is one remembered batch of a producer.
 type ProducerState struct {
-	ProducerID        int64 `json:"producer_id"`
-	ProducerEpoch     int16 `json:"producer_epoch"`
+	ProducerID        int64 `json:"producer_id" min:"0"`
+	ProducerEpoch     int16 `json:"producer_epoch" min:"0"`
 	BaseSequence      int32 `json:"base_sequence"`
 	LastSequence      int32 `json:"last_sequence"`
 	AssignedOffset    int64 `json:"assigned_offset"`

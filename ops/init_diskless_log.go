@@ -50,12 +50,20 @@ func (r *InitDisklessLogRequest) Validate(lim Limits) error {
 func (r *InitDisklessLogRequest) Begin(s Settings) Steps {
 	maxPartitions := int64(s.Limits.Partitions)
 	return &together[InitLog, InitializedLog]{
-		items: r.Requests, budget: s.ItemRows, weigh: func(r *InitLog) int64 { return 1 + int64(len(r.ProducerStates)) },
+		items: r.Requests, budget: s.ItemRows, weigh: (*InitLog).weight,
 		decide:  (&initLogs{maxPartitions: maxPartitions}).decide,
 		command: func(items []InitLog) Command { return &initLogs{items, maxPartitions} },
 		respond: func(answers []InitializedLog) any { return &InitDisklessLogResponse{Responses: answers} },
 	}
 }
+
+// weight counts rows, and a name that no topic can have by its length, so that an
+// entry is bounded in bytes too.
+func (r *InitLog) weight() int64 {
+	return 1 + int64(len(r.ProducerStates)) + int64(len(r.TopicName)/nameWeight)
+}
+
+const nameWeight = 256 // bytes that weigh as much as a row
 
 // initLogs is the logged command.
 type initLogs struct {

@@ -54,16 +54,15 @@ func isBool(v string) bool { return v == "true" || v == "false" }
 
 func isRetention(v string) bool {
 	n, err := strconv.ParseInt(v, 10, 64)
-	return err == nil && n >= -1
+	return err == nil && n >= -1 && strconv.FormatInt(n, 10) == v
 }
 
 func isCleanupPolicy(v string) bool {
-	for policy := range strings.SplitSeq(v, ",") {
-		if policy != "delete" && policy != "compact" {
-			return false
-		}
+	switch v {
+	case "delete", "compact", "delete,compact", "compact,delete":
+		return true
 	}
-	return true
+	return false
 }
 
 // checkConfig is the 400 for the first key, in order, that is unknown or has a

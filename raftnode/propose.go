@@ -32,10 +32,11 @@ func (n *Node) Propose(ctx context.Context, w ops.Write) (Result, error) {
 	if err := n.serving(); err != nil {
 		return Result{}, err
 	}
-	if n.leading() == nil {
+	leads := n.leading()
+	if leads == nil {
 		return Result{}, ErrNotLeader
 	}
-	p := proposer{node: n, ctx: ctx}
+	p := proposer{node: n, ctx: ctx, leads: leads}
 	out, err := ops.Run(w, n.config.Settings, n.view, n.clock, p.propose)
 	if out.FromRead {
 		err = p.confirm(out, err)
@@ -52,7 +53,8 @@ func (n *Node) clock() int64 { return n.config.Now().UnixMilli() }
 type proposer struct {
 	node  *Node
 	ctx   context.Context
-	index uint64 // of the latest entry that was answered
+	leads *leadership // when the write began
+	index uint64      // of the latest entry that was answered
 }
 
 // confirm makes sure that this node still led after the state was read that
@@ -60,7 +62,10 @@ type proposer struct {
 func (p *proposer) confirm(out ops.Outcome, answer error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.node.config.ReadTimeout)
 	defer cancel()
-	_, err := p.node.confirmer.lead(ctx)
+	r, err := p.node.confirmer.lead(ctx)
+	if err == nil && r.leads.term != p.leads.term {
+		err = ErrNotLeader // leads again: another leader may have written after the read
+	}
 	switch {
 	case err == nil:
 		return answer

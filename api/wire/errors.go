@@ -65,36 +65,9 @@ func unknownField(p *plan, name string) error {
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || name == "" || len(name) > maxShownName {
 		return in(keyed(name), problem("unknown field"))
 	}
-	best, bestDistance := "", 4
+	names := make([]string, len(p.fields))
 	for i := range p.fields {
-		known := p.fields[i].name
-		if d := distance(name, known); d < bestDistance && d < len(known) {
-			best, bestDistance = known, d
-		}
+		names[i] = p.fields[i].name
 	}
-	if best == "" {
-		return in(name, problem("unknown field"))
-	}
-	return in(name, problem("unknown field (did you mean %s?)", best))
-}
-
-// distance counts the single letters to insert, remove or change to make b of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return in(name, problem("unknown field%s", Suggest(name, names)))
 }

@@ -53,6 +53,18 @@ func (f *clientFlags) connect() (*api.Client, error) {
 	return client, nil
 }
 
+// with makes a verb of run, which gets a client that is closed behind it.
+func (f *clientFlags) with(run func(cmd *cobra.Command, client *api.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		client, err := f.connect()
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return run(cmd, client, args)
+	}
+}
+
 // print writes an answer as the API does, or what text prints.
 func (f *clientFlags) print(cmd *cobra.Command, answer any, text func(*printer)) error {
 	if *f.output == outputText {

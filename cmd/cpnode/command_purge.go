@@ -26,18 +26,13 @@ func purgeStatusCommand() *cobra.Command {
 		Args:    exactly(0),
 	}
 	f := addClientFlags(c)
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := f.connect()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 		status, err := purgeState(cmd.Context(), client)
 		if err != nil {
 			return err
 		}
 		return f.print(cmd, status, func(p *printer) { printPurge(p, status) })
-	}
+	})
 	return c
 }
 

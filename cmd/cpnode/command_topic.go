@@ -33,13 +33,12 @@ func topicCreateCommand() *cobra.Command {
 	partitions := c.Flags().Int32("partitions", 1, "how many partitions the topic is to have")
 	id := c.Flags().String("id", "", "topic id to use; default: that of the topic, or a new one")
 	settings := c.Flags().StringToString("config", nil, "config keys to set, key=value")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := f.connect()
-		if err != nil {
-			return err
+	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
+		if *partitions < 1 {
+			return usagef("--partitions: must be > 0")
 		}
-		defer client.Close()
 		topic := ops.CreateTopic{TopicName: args[0], NumPartitions: *partitions, Config: *settings}
+		var err error
 		if topic.TopicID, err = topicID(cmd.Context(), client, args[0], *id); err != nil {
 			return err
 		}
@@ -54,7 +53,7 @@ func topicCreateCommand() *cobra.Command {
 		return f.print(cmd, answer, func(p *printer) {
 			p.line(fmt.Sprintf("topic %s  %s  partitions created: %d", args[0], created.TopicID, created.PartitionsCreated))
 		})
-	}
+	})
 	return c
 }
 
@@ -89,12 +88,7 @@ func topicListCommand() *cobra.Command {
 		Args:    exactly(0),
 	}
 	f := addClientFlags(c)
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		client, err := f.connect()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 		all, err := listTopics(cmd.Context(), client)
 		if err != nil {
 			return err
@@ -106,7 +100,7 @@ func topicListCommand() *cobra.Command {
 			}
 			p.table([]string{"NAME", "ID", "PARTITIONS", "ORIGIN", "DELETED"}, rows)
 		})
-	}
+	})
 	return c
 }
 
@@ -136,18 +130,13 @@ func topicDescribeCommand() *cobra.Command {
 		Args:    exactly(1),
 	}
 	f := addClientFlags(c)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := f.connect()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
 		topic, err := describeTopic(cmd.Context(), client, args[0])
 		if err != nil {
 			return err
 		}
 		return f.print(cmd, topic, func(p *printer) { printTopic(p, topic) })
-	}
+	})
 	return c
 }
 
@@ -190,12 +179,7 @@ name is free. What they held is removed later; see cpnode purge.`,
 	}
 	f := addClientFlags(c)
 	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		client, err := f.connect()
-		if err != nil {
-			return err
-		}
-		defer client.Close()
+	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
 		topic, err := describeTopic(cmd.Context(), client, args[0])
 		if err != nil {
 			return err
@@ -210,7 +194,7 @@ name is free. What they held is removed later; see cpnode purge.`,
 		return f.print(cmd, answer, func(p *printer) {
 			p.line(fmt.Sprintf("topic %s deleted (%d logs); `cpnode purge run` removes what they held", topic.TopicName, answer.LogsDeleted))
 		})
-	}
+	})
 	return c
 }
 

@@ -22,7 +22,7 @@ import (
 // The demo is the main job, told: it fails when any of what it tells does not hold.
 func TestDemoHoldsWhatItTells(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes ten seconds")
+		t.Skip("-short: starts three processes and kills them for ten seconds")
 	}
 	out := mustRun(t, "demo", "--once")
 	require.Regexp(t, `acknowledged = found: (\d+) = \d+ batches`, out)

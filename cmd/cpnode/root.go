@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cpnode/cpnode/cmd/cpnode/config"
+	"github.com/cpnode/cpnode/api/wire"
 )
 
 func rootCommand() *cobra.Command {
@@ -58,7 +58,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef("%s: unknown command %q%s", cmd.CommandPath(), args[0], config.Suggest(args[0], names))
+	return usagef("%s: unknown command %q%s", cmd.CommandPath(), args[0], wire.Suggest(args[0], names))
 }
 
 // exactly checks the number of arguments, which are named in a command's Use.
@@ -88,5 +88,5 @@ func flagError(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
-	return usagef("%w%s", err, config.Suggest(name, names))
+	return usagef("%w%s", err, wire.Suggest(name, names))
 }

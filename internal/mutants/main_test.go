@@ -21,7 +21,7 @@ func TestMutationsApply(t *testing.T) {
 
 func TestOneMutationIsKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a package twice")
+		t.Skip("-short: builds a package twice")
 	}
 	t.Chdir("../..")
 	ok, err := run(t.Context(), "checksum of a row", 1)

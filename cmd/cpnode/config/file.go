@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cpnode/cpnode/api/wire"
 )
 
 // setting is one line of a file.
@@ -44,7 +46,7 @@ func parseFile(data []byte) ([]setting, error) {
 		k, known := byName[name.Value]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("line %d: %s: unknown key%s", name.Line, name.Value, Suggest(name.Value, names))
+			return nil, fmt.Errorf("line %d: %s: unknown key%s", name.Line, name.Value, wire.Suggest(name.Value, names))
 		case lines[k.Name] > 0:
 			return nil, fmt.Errorf("line %d: %s: was given on line %d before", name.Line, k.Name, lines[k.Name])
 		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/cpnode/cpnode/api/wire"
 )
 
 const (
@@ -120,7 +122,7 @@ func parseEnviron(environ []string) (map[string]string, error) {
 		case known[name] || name == FileEnv:
 			env[name] = text
 		case strings.HasPrefix(name, envPrefix) && !belongsToOthers(name):
-			return nil, fmt.Errorf("%s: unknown key in the environment%s", name, Suggest(name, names))
+			return nil, fmt.Errorf("%s: unknown key in the environment%s", name, wire.Suggest(name, names))
 		}
 	}
 	return env, nil

@@ -1,13 +1,16 @@
-package config
+package wire
 
 import "fmt"
+
+// maxMisspelt is how many letters a name may be off and still be taken for another.
+const maxMisspelt = 3
 
 // Suggest is " (did you mean x?)" with the nearest of the known names, empty when
 // none is near.
 func Suggest(name string, known []string) string {
-	best, bestDistance := "", 1+len(name)/4
+	best, bestDistance := "", maxMisspelt+1
 	for _, k := range known {
-		if d := distance(name, k); d <= bestDistance {
+		if d := distance(name, k); d < bestDistance && d < len(k) {
 			best, bestDistance = k, d
 		}
 	}
@@ -17,8 +20,7 @@ func Suggest(name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// distance counts the single letters to insert, remove or change to make b of a
-// (Levenshtein).
+// distance counts the single letters to insert, remove or change to make b of a (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -22,6 +22,7 @@ type Node interface {
 	Forward(ctx context.Context, payload []byte) ([]byte, error)
 	HandleForwarded(handler func(ctx context.Context, payload []byte) []byte)
 	LeaderID() string
+	FeatureLevel() uint64
 	Status() raftnode.Status
 	Ready() error
 }

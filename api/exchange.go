@@ -22,14 +22,13 @@ const (
 	headerFeatureLevel = "X-Cpnode-Feature-Level"
 )
 
-// setCommon sets what every answer carries. A cluster's feature level is raised by
-// an operation of a later release: this one knows but one.
+// setCommon sets what every answer carries.
 func (s *Server) setCommon(h http.Header) {
 	if leader := s.embedded.node.LeaderID(); leader != "" {
 		h.Set(headerLeader, leader)
 	}
 	h.Set(headerNode, s.embedded.id)
-	h.Set(headerFeatureLevel, strconv.Itoa(ops.FeatureLevel))
+	h.Set(headerFeatureLevel, strconv.FormatUint(s.embedded.node.FeatureLevel(), 10))
 }
 
 // buffers are the bodies of one exchange, kept for the next.

@@ -91,7 +91,9 @@ func (e *Embedded) answerForwarded(ctx context.Context, frame []byte) []byte {
 	}
 	var ok bool
 	if c.op, ok = e.operations[name]; !ok {
-		return appendAnswer(failed(c.out, nil, unknownOperation(name)))
+		// The node that forwards knows it: it is of a newer release.
+		refused := ops.Errorf(ops.UnsupportedFeatureLevel, "the leader, %s, is of an older release and has no %s yet", e.id, name)
+		return appendAnswer(failed(c.out, nil, refused))
 	}
 	return appendAnswer(e.carry(ctx, &c, nil))
 }

@@ -61,7 +61,7 @@ func TestForwardedCallOfAnotherRelease(t *testing.T) {
 	frame := appendCall(nil, &wireCall{op: &operation{Operation: &ops.Operation{Name: "of-tomorrow"}}, out: wire.Msgpack})
 	a, err := parseAnswer(e.answerForwarded(t.Context(), frame))
 	require.NoError(t, err)
-	require.Equal(t, ops.UnknownOperation, a.code)
+	require.Equal(t, ops.UnsupportedFeatureLevel, a.code)
 	frame[0]++
 	a, err = parseAnswer(e.answerForwarded(t.Context(), frame))
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ var openAPIDocument = sync.OnceValue(func() []byte {
 		"openapi": "3.1.0",
 		"info": object{"title": "cpnode", "version": strconv.Itoa(ops.FeatureLevel), "license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 			"description": "Control plane of a diskless Kafka. Bodies are JSON or msgpack with the same keys; integers are exact, of up to 64 bits. " +
-				"The version is the feature level."},
+				"The version is the highest feature level of this release."},
 		"paths": paths,
 		"components": object{"schemas": components.Schemas, "parameters": readParameters(), "headers": answerHeaders(),
 			"responses": errorResponses(components)},

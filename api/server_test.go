@@ -270,6 +270,18 @@ func TestMetricsCountByOperationAndOutcome(t *testing.T) {
 	require.NotContains(t, string(r.body), "nothing-like-it")
 }
 
+// raisedNode is a real node whose cluster is at another level than its release.
+type raisedNode struct{ *raftnode.Node }
+
+func (raisedNode) FeatureLevel() uint64 { return 7 }
+
+func TestFeatureLevelIsTheClusters(t *testing.T) {
+	s := single(t, nil)
+	s.registry = prometheus.NewRegistry()
+	s.listen(t, raisedNode{s.node})
+	require.Equal(t, "7", s.post(t, "list-topics", `{}`).header.Get(headerFeatureLevel))
+}
+
 // faultyNode is a real node that is made to fail.
 type faultyNode struct {
 	*raftnode.Node

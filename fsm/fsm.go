@@ -36,8 +36,9 @@ type Result struct {
 // FSM implements raft.BatchingFSM over a store. Apply, ApplyBatch, Snapshot and
 // Restore are called by raft, one at a time; the other methods by anyone.
 type FSM struct {
-	store   *store.Store
-	stopped func(error)
+	store        *store.Store
+	stopped      func(error)
+	onCheckpoint func(index uint64, digest store.Digest)
 
 	fatal   atomic.Pointer[error]
 	applied atomic.Uint64
@@ -57,9 +58,18 @@ func New(s *store.Store, stopped func(error)) (*FSM, error) {
 	return f, f.load()
 }
 
-// load takes the applied index from the state.
+// OnCheckpoint sets what is told of each checkpoint-digest entry once it is
+// applied: its index and the digest of the state at it. It is set before the first
+// entry, and must not wait for the FSM's caller.
+func (f *FSM) OnCheckpoint(fn func(index uint64, digest store.Digest)) { f.onCheckpoint = fn }
+
+// load takes the applied index from the state, which must not be one that a newer
+// release has to carry on.
 func (f *FSM) load() error {
 	return f.store.View(func(tx *store.ReadTx) error {
+		if err := ops.Supported(tx.Meta().FeatureLevel); err != nil {
+			return err
+		}
 		f.level.Store(tx.Meta().FeatureLevel)
 		f.advance(tx.Meta().AppliedIndex)
 		return nil
@@ -86,7 +96,18 @@ func (f *FSM) ApplyBatch(entries []*raft.Log) []any {
 		return answers
 	}
 	f.advance(entries[len(entries)-1].Index)
+	f.reportCheckpoints(answers)
 	return answers
+}
+
+// reportCheckpoints tells of what is in the state for good.
+func (f *FSM) reportCheckpoints(answers []any) {
+	for _, a := range answers {
+		r := a.(Result)
+		if c, ok := r.Value.(ops.Checkpoint); ok && f.onCheckpoint != nil {
+			f.onCheckpoint(r.Index, c.Digest)
+		}
+	}
 }
 
 // applyAll fills answers; at is the entry that an error is about. bbolt panics on

@@ -164,6 +164,43 @@ func TestWhatCannotBeAppliedStops(t *testing.T) {
 	}
 }
 
+// Each node notes the digest of a checkpoint once, whatever else is in the batch.
+func TestCheckpointsAreReported(t *testing.T) {
+	entries := history(t, 2)
+	for i := range 2 {
+		entries = append(entries, entryOf(t, newMachine(t).store, uint64(5+2*i), &ops.CheckpointDigest{}), entryOf(t, newMachine(t).store, uint64(6+2*i), commit(fmt.Sprintf("g%d", i))))
+	}
+	seen := func(cuts ...int) map[uint64]store.Digest {
+		m, noted := newMachine(t), map[uint64]store.Digest{}
+		m.OnCheckpoint(func(index uint64, digest store.Digest) {
+			require.NotContains(t, noted, index)
+			noted[index] = digest
+		})
+		for from := 0; len(cuts) > 0; cuts = cuts[1:] {
+			m.ApplyBatch(entries[from:cuts[0]])
+			m.ApplyBatch(entries[from:cuts[0]])
+			from = cuts[0]
+		}
+		return noted
+	}
+	all := seen(len(entries))
+	require.Len(t, all, 2)
+	require.NotEqual(t, all[5], all[7])
+	require.Equal(t, all, seen(3, 5, len(entries)))
+}
+
+// A state that a newer release has carried on is not for this one.
+func TestNewerFeatureLevelStops(t *testing.T) {
+	m := newMachine(t)
+	m.ApplyBatch(history(t, 1))
+	require.NoError(t, m.store.Update(func(tx *store.WriteTx) error { tx.SetFeatureLevel(ops.FeatureLevel + 1); return nil }))
+	_, err := New(m.store, func(error) {})
+	require.ErrorContains(t, err, "run a newer release on this node")
+	stream := snapshotOf(t, m)
+	behind := newMachine(t)
+	require.ErrorIs(t, restore(behind, stream), ErrStopped)
+}
+
 func TestStorageErrorStops(t *testing.T) {
 	m := newMachine(t)
 	entries := history(t, 1)

@@ -30,6 +30,8 @@ type node struct {
 	fromRead bool     // the latest write was answered by reading
 	removed  int64    // the most rows that one entry removed
 	index    uint64
+
+	checkpoints map[uint64]store.Digest // by index, of those that were proposed here
 }
 
 func newNode(t testing.TB, settings ops.Settings) *node {
@@ -100,6 +102,12 @@ func (n *node) propose(cmd ops.Command, nowMs int64) (any, error) {
 	results, err := n.apply(entry)
 	if err != nil {
 		return nil, err
+	}
+	if c, ok := results[0].(ops.Checkpoint); ok {
+		if n.checkpoints == nil {
+			n.checkpoints = map[uint64]store.Digest{}
+		}
+		n.checkpoints[n.index] = c.Digest
 	}
 	after := n.meta().Totals
 	n.removed = max(n.removed, before.Batches-after.Batches+before.ProducerStates-after.ProducerStates+before.DeletedLogs-after.DeletedLogs)

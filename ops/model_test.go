@@ -62,6 +62,8 @@ func newRun(rt *rapid.T, path string) *modelRun {
 	r.gen = model.NewGen(r.rand)
 	r.node.open()
 	r.replica.open()
+	r.node.level(0)
+	r.replica.level(0)
 	return r
 }
 
@@ -93,7 +95,21 @@ func (r *modelRun) operation(rt *rapid.T) {
 		r.installOnReplica()
 	case 3, 4, 5, 6:
 		r.catchUp()
+	case 7, 8:
+		r.internal(&ops.CheckpointDigest{})
+	case 9:
+		r.internal(&ops.RaiseFeatureLevel{Level: ops.FeatureLevel})
 	}
+}
+
+// internal logs what only nodes propose, of which no operation must see anything.
+func (r *modelRun) internal(w ops.Write) {
+	answer, err := r.node.run(w, r.model.ClockMs())
+	require.NoError(r.rt, err)
+	if c, ok := answer.(ops.Checkpoint); ok {
+		require.Equal(r.rt, r.node.recount(), c.Digest)
+	}
+	require.Equal(r.rt, r.model.ClockMs(), r.node.meta().LastClockMs)
 }
 
 // both runs one operation on the model and on the store and compares the answers.
@@ -157,8 +173,13 @@ func (r *modelRun) catchUp() {
 	if len(missing) == 0 {
 		return
 	}
-	_, err := r.replica.apply(missing...)
+	results, err := r.replica.apply(missing...)
 	require.NoError(r.rt, err)
+	for i, result := range results {
+		if c, ok := result.(ops.Checkpoint); ok {
+			require.Equal(r.rt, r.node.checkpoints[uint64(r.copied+i+1)], c.Digest)
+		}
+	}
 	r.copied = len(r.node.log)
 	require.Equal(r.rt, r.node.meta(), r.replica.meta())
 }

@@ -31,6 +31,10 @@ func init() {
 	read[ListTopicsRequest, ListTopicsResponse]("list-topics", "List topics.")
 	read[DescribeTopicRequest, DescribeTopicResponse]("describe-topic", "Read one topic with its logs.")
 	read[ListFilesRequest, ListFilesResponse]("list-files", "List files.")
+
+	// Proposed by nodes alone.
+	internal[checkpointDigest]("checkpoint-digest", "Note the digest of the state at one entry.")
+	internal[raiseFeatureLevel]("raise-feature-level", "Raise the level of what may be logged.")
 }
 
 // read registers a query by the types of its request and answer.
@@ -53,4 +57,12 @@ func write[Req, Resp, Cmd any, R interface {
 	register(Operation{Name: name, Summary: summary,
 		NewRequest: func() Request { return R(new(Req)) }, NewResponse: func() any { return new(Resp) },
 		NewCommand: func() Command { return C(new(Cmd)) }})
+}
+
+// internal registers a command that no client asks for.
+func internal[Cmd any, C interface {
+	*Cmd
+	Command
+}](name, summary string) {
+	register(Operation{Name: name, Summary: summary, NewCommand: func() Command { return C(new(Cmd)) }})
 }

@@ -58,7 +58,8 @@ type Command interface {
 	fields(*codec)
 }
 
-// Operation is one line of the registry.
+// Operation is one line of the registry. What only nodes propose has no request
+// and no response on the wire.
 type Operation struct {
 	Name        string
 	Summary     string
@@ -73,8 +74,8 @@ type Operation struct {
 // IsWrite says whether the operation may change the state.
 func (o *Operation) IsWrite() bool { return o.NewCommand != nil }
 
-// FeatureLevel is the level that this release knows.
-const FeatureLevel = 1
+// IsInternal says that only nodes propose the operation.
+func (o *Operation) IsInternal() bool { return o.NewRequest == nil }
 
 var registry = map[string]*Operation{}
 
@@ -88,17 +89,19 @@ func register(op Operation) {
 	registry[op.Name] = &op
 }
 
-// Lookup is the operation of that name.
+// Lookup is the operation of that name, also of an internal one.
 func Lookup(name string) (*Operation, bool) {
 	op, ok := registry[name]
 	return op, ok
 }
 
-// All is every operation, by name.
+// All is every operation that a client may ask for, by name.
 func All() []*Operation {
 	all := make([]*Operation, 0, len(registry))
 	for _, name := range slices.Sorted(maps.Keys(registry)) {
-		all = append(all, registry[name])
+		if op := registry[name]; !op.IsInternal() {
+			all = append(all, op)
+		}
 	}
 	return all
 }

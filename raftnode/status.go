@@ -52,6 +52,9 @@ func (n *Node) LeaderID() string {
 	return string(id)
 }
 
+// FeatureLevel is the level of this node's state, which says what may be logged.
+func (n *Node) FeatureLevel() uint64 { return n.fsm.FeatureLevel() }
+
 // RaftAddr is the address that the node listens on.
 func (n *Node) RaftAddr() string { return n.network.listener.Addr().String() }
 

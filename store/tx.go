@@ -149,6 +149,19 @@ func (tx *WriteTx) SetApplied(index, term uint64) {
 // SetClock moves the state's clock, which never goes back: an earlier time is ignored.
 func (tx *WriteTx) SetClock(ms int64) { tx.meta.LastClockMs = max(tx.meta.LastClockMs, ms) }
 
+// SetFeatureLevel sets the level of what may be logged and of how rows are written.
+func (tx *WriteTx) SetFeatureLevel(level uint64) {
+	tx.changes++
+	tx.meta.FeatureLevel = level
+}
+
+// Digest is that of the state with all that the transaction has done so far, where
+// Meta shows what was flushed.
+func (tx *WriteTx) Digest() (Digest, error) {
+	err := tx.flush()
+	return tx.meta.Digest, err
+}
+
 // SetClusterID names the cluster that the state belongs to.
 func (tx *WriteTx) SetClusterID(id [16]byte) { tx.meta.ClusterID = id }
 

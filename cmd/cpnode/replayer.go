@@ -74,7 +74,7 @@ func (r *replayer) do(t *trace) ([]byte, error) {
 
 func (r *replayer) run(t *trace) (answer any, err error) {
 	op, ok := ops.Lookup(t.Op)
-	if !ok {
+	if !ok || op.IsInternal() {
 		return nil, ops.Errorf(ops.UnknownOperation, "no operation %q", t.Op)
 	}
 	request := op.NewRequest()

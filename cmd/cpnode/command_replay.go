@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,26 +14,41 @@ import (
 	"github.com/cpnode/cpnode/ops"
 )
 
+// replayFlags are the command line of replay.
+type replayFlags struct {
+	verify  bool
+	dataDir string
+	log     logReplay
+}
+
 func replayCommand() *cobra.Command {
-	var verify bool
-	var dataDir string
+	var f replayFlags
 	c := &cobra.Command{
-		Use:   "replay [--verify] FILE...",
-		Short: "Run recorded operations on a fresh state",
+		Use:   "replay FILE...",
+		Short: "Run recorded operations, or a dumped log, on a fresh state",
 		Long: `Reads JSON lines {"op", "now_ms", "request"} and runs each through a log entry on a
 state of its own, each file on a fresh one. Writes one line each: {"response": ...}
 or {"error": {"code": ...}}. With --verify it compares with the response or error in
-the file instead, and exits 1 at the first difference.`,
+the file instead, and exits 1 at the first difference.
+
+A log that cpnode dump --log wrote is applied entry by entry instead; what comes out
+is the index and the digest of the state, which every release must come to alike.
+The last entries of a log may never have been committed: --to leaves them out.`,
 		Example: `  cpnode replay --verify testdata/golden/*.jsonl
-  cpnode replay --data-dir cpnode-data captured.jsonl`,
+  cpnode replay --data-dir cpnode-data captured.jsonl
+  cpnode replay log.jsonl --to 5120 --digest 6f1c0a4a2a8c5d0be3f1f2f5b5b0a7de
+  cpnode replay log.jsonl --from backup.cpnode`,
 		Args:    atLeastOne,
 		GroupID: groupOffline,
 	}
-	c.Flags().BoolVar(&verify, "verify", false, "compare with the answers in the file")
-	c.Flags().StringVar(&dataDir, "data-dir", "", "begin with a copy of the state in this directory of a stopped node")
+	c.Flags().BoolVar(&f.verify, "verify", false, "compare with the answers in the file")
+	c.Flags().StringVar(&f.dataDir, "data-dir", "", "begin with a copy of the state in this directory of a stopped node")
+	c.Flags().StringVar(&f.log.from, "from", "", "dumped log: begin with the state of this backup, or of this stopped node's directory")
+	c.Flags().Uint64Var(&f.log.to, "to", 0, "dumped log: apply no entry after this index; 0 = all")
+	c.Flags().StringVar(&f.log.digest, "digest", "", "dumped log: exit 1 unless this digest comes out")
 	c.RunE = func(cmd *cobra.Command, files []string) error {
 		for _, file := range files {
-			if err := replayFile(file, dataDir, verify, cmd.OutOrStdout()); err != nil {
+			if err := replayFile(cmd.Context(), file, &f, cmd.OutOrStdout()); err != nil {
 				return err
 			}
 		}
@@ -70,36 +85,49 @@ func responseLine(response []byte) []byte { return fmt.Appendf(nil, `{"response"
 // maxTraceLine is far beyond a request of the largest size with its answer.
 const maxTraceLine = 64 << 20
 
-// replayFile replays one file and writes its answers, or with verify compares them.
-func replayFile(file, dataDir string, verify bool, w io.Writer) (err error) {
+// replayFile replays one file, a trace or a dumped log by what its first line says.
+func replayFile(ctx context.Context, file string, f *replayFlags, w io.Writer) error {
 	in, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	r, err := newReplayer(dataDir)
+	lines := newLineReader(file, in)
+	lines.next()
+	switch head := lines.head(); head.Dump {
+	case "":
+		return replayTrace(lines, f, w)
+	case dumpedLog:
+		done, err := f.log.run(ctx, head, lines)
+		if err != nil {
+			return err
+		}
+		return f.log.report(file, done, w)
+	default:
+		return fmt.Errorf("%s: is a dumped %s; replay takes a dumped log or recorded operations", file, head.Dump)
+	}
+}
+
+// replayTrace replays recorded operations from the present line on, and writes their
+// answers or compares them.
+func replayTrace(lines *lineReader, f *replayFlags, w io.Writer) (err error) {
+	r, err := newReplayer(f.dataDir)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
 	defer func() { err = errors.Join(err, out.Flush(), r.close()) }()
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(make([]byte, 1<<20), maxTraceLine)
 	operations := 0
-	for number := 1; scanner.Scan(); number++ {
-		line := bytes.TrimSpace(scanner.Bytes())
-		if len(line) == 0 {
-			continue
-		}
+	for more := len(lines.line) > 0; more; more = lines.next() {
 		operations++
-		if err := replayLine(r, line, verify, out); err != nil {
-			return fmt.Errorf("%s:%d: %w", file, number, err)
+		if err := replayLine(r, lines.line, f.verify, out); err != nil {
+			return lines.at(err)
 		}
 	}
-	if verify && scanner.Err() == nil {
-		fmt.Fprintf(out, "%s: %d operations, no difference\n", file, operations)
+	if f.verify && lines.err() == nil {
+		fmt.Fprintf(out, "%s: %d operations, no difference\n", lines.file, operations)
 	}
-	return scanner.Err()
+	return lines.err()
 }
 
 func replayLine(r *replayer, line []byte, verify bool, w io.Writer) error {

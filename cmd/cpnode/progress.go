@@ -24,3 +24,14 @@ func progressOn(w io.Writer) func(step string) {
 		fmt.Fprintf(w, "%s%s  %s", clearLine, time.Since(began).Truncate(time.Second), step)
 	}
 }
+
+// progressText is how far something has come, how fast it goes and, where the total
+// is known (not 0), how long it will still take.
+func progressText(done, total int64, what string, spent time.Duration) string {
+	rate := float64(done) / max(spent.Seconds(), 0.001)
+	if total == 0 {
+		return fmt.Sprintf("%d %s, %.0f/s", done, what, rate)
+	}
+	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second))
+	return fmt.Sprintf("%d of %d %s, %.0f/s, %s left", done, total, what, rate, left.Truncate(time.Second))
+}

@@ -29,7 +29,7 @@ and decides when an object may go: three nodes, one raft log, no database.`,
 	root.AddCommand(
 		serveCommand(), devCommand(), demoCommand(), benchCommand(), configCommand(),
 		topicCommand(), filesCommand(), purgeCommand(),
-		replayCommand(), checkCommand(),
+		replayCommand(), dumpCommand(), checkCommand(),
 		versionCommand(),
 	)
 	return root

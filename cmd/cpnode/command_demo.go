@@ -242,15 +242,15 @@ func (s *story) serveOn(ctx context.Context) error {
 	}
 	s.say("the nodes serve again, until Ctrl-C. Try, in another terminal:")
 	fmt.Fprintf(s.out, `
-  export CPNODE_ENDPOINTS=%s
-  cpnode topic list
-  cpnode topic describe orders
-  cpnode files list --limit 5
-  curl %s/readyz
-  curl %s/metrics
-  curl %s/openapi.json
+  export CPNODE_ENDPOINTS=%[1]s
+  %[2]s topic list
+  %[2]s topic describe orders
+  %[2]s files list --limit 5
+  curl %[3]s/readyz
+  curl %[3]s/metrics
+  curl %[3]s/openapi.json
 
-`, strings.Join(urls, ","), urls[0], urls[0], urls[0])
+`, strings.Join(urls, ","), program, urls[0])
 	<-ctx.Done()
 	return s.cluster.stop()
 }

@@ -53,7 +53,7 @@ dumped log.`,
 // explainDump adds what to do to errors that do not say it themselves.
 func explainDump(err error) error {
 	if errors.Is(err, store.ErrCorrupt) || errors.Is(err, raftnode.ErrLogDamaged) {
-		return fmt.Errorf("%w; see cpnode check", err)
+		return fmt.Errorf("%w; see %s check", err, program)
 	}
 	return explainCheck(err)
 }

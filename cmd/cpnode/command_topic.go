@@ -192,7 +192,7 @@ name is free. What they held is removed later; see cpnode purge.`,
 			return err
 		}
 		return f.print(cmd, answer, func(p *printer) {
-			p.line(fmt.Sprintf("topic %s deleted (%d logs); `cpnode purge run` removes what they held", topic.TopicName, answer.LogsDeleted))
+			p.line(fmt.Sprintf("topic %s deleted (%d logs); `%s purge run` removes what they held", topic.TopicName, answer.LogsDeleted, program))
 		})
 	})
 	return c

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/cpnode/cpnode/store"
@@ -43,10 +46,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "cpnode: %v\nSee: %s --help\n", err, cmd.CommandPath())
+		fmt.Fprintf(stderr, "cpnode: %v\nSee: %s --help\n", err, asTyped(cmd.CommandPath()))
 		return exitUsage
 	default:
-		fmt.Fprintf(stderr, "cpnode: %v\n", err)
+		fmt.Fprintf(stderr, "cpnode: %v\n", explainDial(err))
 		return exitFailed
 	}
 }
@@ -60,3 +63,36 @@ type usageError struct{ error }
 func (u usageError) Unwrap() error { return u.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// explainDial says what a person wants to know when no node was reached; other
+// errors are left as they are.
+func explainDial(err error) error {
+	var dial *net.OpError
+	if !errors.As(err, &dial) || dial.Op != "dial" {
+		return err
+	}
+	where := "no node was reached"
+	if dial.Addr != nil {
+		where = dial.Addr.String() + " was not reached"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("nothing listens at %s: is the node running? (--endpoints names others)", dial.Addr)
+	}
+	return fmt.Errorf("%s: %w (--endpoints names others)", where, dial.Err)
+}
+
+// program is how this program was called, for lines that can be pasted.
+var program = programOf(os.Args[0])
+
+func programOf(arg0 string) string {
+	switch {
+	case strings.Contains(arg0, "go-build"):
+		return "go run ./cmd/cpnode" // which leaves its binary somewhere
+	case strings.HasPrefix(filepath.Base(arg0), "cpnode"):
+		return arg0
+	}
+	return "cpnode" // a test
+}
+
+// asTyped is a command line that begins with cpnode, as it would be typed here.
+func asTyped(line string) string { return program + strings.TrimPrefix(line, "cpnode") }

@@ -120,6 +120,34 @@ func TestVersion(t *testing.T) {
 	require.Contains(t, mustRun(t, "version", "-o", "json"), `"state_layout": 1`)
 }
 
+func TestVersionFlag(t *testing.T) {
+	require.Equal(t, "cpnode "+release()+"\n", mustRun(t, "--version"))
+}
+
+// A person is told that nothing listens, not what that comes to for a program.
+func TestNothingListens(t *testing.T) {
+	addr, err := freeAddr()
+	require.NoError(t, err)
+	r := cpnode(t, "topic", "list", "--endpoints", "http://"+addr)
+	require.Equal(t, exitFailed, r.code)
+	require.Equal(t, "cpnode: nothing listens at "+addr+": is the node running? (--endpoints names others)\n", r.stderr)
+	require.Contains(t, cpnode(t, "topic", "list", "--endpoints", "http://none.invalid:1").stderr, "no node was reached: lookup none.invalid")
+}
+
+// What is printed to be pasted begins as this program was called.
+func TestProgramIsNamedAsItWasCalled(t *testing.T) {
+	for arg0, want := range map[string]string{
+		"cpnode": "cpnode", "bin/cpnode": "bin/cpnode", "/usr/bin/cpnode-2": "/usr/bin/cpnode-2",
+		"/tmp/go-build123/b001/exe/cpnode": "go run ./cmd/cpnode", "/tmp/main.test": "cpnode",
+	} {
+		require.Equal(t, want, programOf(arg0))
+	}
+	before := program
+	t.Cleanup(func() { program = before })
+	program = "bin/cpnode"
+	require.Contains(t, cpnode(t, "topic", "remove").stderr, "See: bin/cpnode topic --help")
+}
+
 func TestConfigCommands(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cpnode.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("node.id: a\nraft.trailing.logs: 10000\n"), 0o600))

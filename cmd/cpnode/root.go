@@ -12,8 +12,9 @@ import (
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "cpnode",
-		Short: "The control plane of a diskless Kafka, without a database",
+		Use:     "cpnode",
+		Version: release(),
+		Short:   "The control plane of a diskless Kafka, without a database",
 		Long: `cpnode gives record batches their offsets, remembers in which object each lies,
 and decides when an object may go: three nodes, one raft log, no database.`,
 		Example: `  cpnode demo                              a cluster, a killed leader, nothing lost
@@ -25,6 +26,7 @@ and decides when an object may go: three nodes, one raft log, no database.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("cpnode {{.Version}}\n")
 	root.AddGroup(&cobra.Group{ID: groupNode, Title: "Run a node:"}, &cobra.Group{ID: groupClient, Title: "Talk to a cluster:"}, &cobra.Group{ID: groupOffline, Title: "Look into what is stored:"})
 	root.AddCommand(
 		serveCommand(), devCommand(), demoCommand(), benchCommand(), configCommand(),

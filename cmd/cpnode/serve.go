@@ -54,7 +54,7 @@ func await(ctx context.Context, logger *slog.Logger, node *raftnode.Node, served
 		logger.Info("stopping", "role", node.Status().Role)
 		return nil
 	case <-node.Stopped():
-		return fmt.Errorf("this node has stopped and must be looked at: %w; see cpnode check", node.Err())
+		return fmt.Errorf("this node has stopped and must be looked at: %w; see %s check", node.Err(), program)
 	case err := <-served:
 		return err
 	}
@@ -114,7 +114,7 @@ func greet(w io.Writer, c config.Config, node *raftnode.Node, at net.Addr) {
 	fmt.Fprintf(w, "  http  %s\n  raft  %s\n  data  %s\n", url, node.RaftAddr(), c.Node.DataDir)
 	fmt.Fprintf(w, "Try:\n")
 	fmt.Fprintf(w, "  curl %s/readyz\n", url)
-	fmt.Fprintf(w, "  cpnode topic create orders --partitions 3 --endpoints %s\n", url)
+	fmt.Fprintf(w, "  %s topic create orders --partitions 3 --endpoints %s\n", program, url)
 	fmt.Fprintf(w, "  curl %s/metrics; curl %s/openapi.json\n", url, url)
 	fmt.Fprintf(w, "Ctrl-C stops it.\n")
 }

@@ -23,6 +23,7 @@ type Node interface {
 	HandleForwarded(handler func(ctx context.Context, payload []byte) []byte)
 	LeaderID() string
 	FeatureLevel() uint64
+	Backup() (*raftnode.Backup, error)
 	Status() raftnode.Status
 	Ready() error
 }
@@ -53,6 +54,7 @@ type Embedded struct {
 	logger     *slog.Logger
 	metrics    *metrics
 	operations map[string]*operation
+	backups    requestMetrics
 }
 
 // operation is one of the registry with what is counted of it.
@@ -80,6 +82,7 @@ func NewEmbedded(node Node, config EmbeddedConfig) *Embedded {
 	for _, op := range ops.All() {
 		e.operations[op.Name] = &operation{Operation: op, requestMetrics: e.metrics.of(op.Name)}
 	}
+	e.backups = e.metrics.of(backupName)
 	e.Operations = Operations{e}
 	node.HandleForwarded(e.answerForwarded)
 	return e

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"path"
 	"runtime"
 	"strings"
 
@@ -21,6 +22,7 @@ var pages = []page{
 	{path: "/readyz", summary: "Whether this node should be sent requests, and why not.", mediaType: "text/plain", notReady: true},
 	{path: "/version", summary: "The release that runs.", mediaType: mediaTypes[wire.JSON]},
 	{path: "/metrics", summary: "Metrics, in the formats of Prometheus.", mediaType: "text/plain"},
+	{path: backupPath, summary: "The state of this node as one stream, for cpnode restore and cpnode check.", mediaType: backupMediaType, notReady: true},
 	{path: "/openapi.json", summary: "This document.", mediaType: mediaTypes[wire.JSON]},
 }
 
@@ -28,9 +30,9 @@ func (p *page) describe() object {
 	answer := object{"description": "The page.", "content": object{p.mediaType: object{}}}
 	responses := object{"200": answer}
 	if p.notReady {
-		responses["503"] = object{"description": "Not ready; the body says why.", "content": object{p.mediaType: object{}}}
+		responses["503"] = object{"description": "Not now; the body says why.", "content": object{p.mediaType: object{}}}
 	}
-	return object{"operationId": p.path[1:], "summary": p.summary, "tags": []string{"page"}, "responses": responses}
+	return object{"operationId": path.Base(p.path), "summary": p.summary, "tags": []string{"page"}, "responses": responses}
 }
 
 // health is the answer of /livez and /readyz.

@@ -27,6 +27,7 @@ func (s *Server) makeRoutes() map[string]route {
 		"/readyz":       {get, s.ready},
 		"/version":      {get, s.version},
 		"/openapi.json": {get, s.openAPI},
+		backupPath:      {get[:1], s.backup},
 	}
 	if s.config.Gatherer != nil {
 		routes["/metrics"] = route{get, promhttp.HandlerFor(s.config.Gatherer, promhttp.HandlerOpts{}).ServeHTTP}

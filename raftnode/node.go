@@ -41,6 +41,7 @@ type Node struct {
 	handler   atomic.Pointer[func(context.Context, []byte) []byte]
 	waiting   atomic.Pointer[string] // why the cluster is not formed yet
 	quiet     quieter
+	backups   atomic.Int32 // that are being read
 
 	ctx        context.Context // ends when the node stops
 	cancel     context.CancelFunc

@@ -18,13 +18,14 @@ import (
 func checkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check DIR|FILE",
-		Short: "Recount every invariant of a stopped node's files",
+		Short: "Recount every invariant of a stopped node's files, or of a backup",
 		Long: `Reads the state file and the raft log of a data directory, or one such file, in
 processes of their own, and changes nothing. Prints the digest: nodes at the same
 applied index with equal digests hold equal states. Exits 1 when anything is damaged.
-A file is taken for a raft log when its name begins with raft, else for a state.`,
+A file is taken for what it begins as: a backup; else for a raft log when its name
+begins with raft, or for a state.`,
 		Example: `  cpnode check cpnode-data
-  cpnode check backup/state.db -o json`,
+  cpnode check state.cpnode -o json`,
 		Args:    exactly(1),
 		GroupID: groupOffline,
 	}
@@ -71,11 +72,23 @@ func check(ctx context.Context, path string) (checked, error) {
 		c.Log, damage = &r, r.Err()
 	default:
 		var r store.Report
-		r, err = store.CheckInChild(ctx, path)
+		r, err = checkState(ctx, path)
 		c.State, damage = &r, r.Err()
 	}
 	c.Clean = damage == nil
 	return c, explainCheck(err)
+}
+
+// checkState checks a state file, or the one in a backup.
+func checkState(ctx context.Context, path string) (store.Report, error) {
+	backup, err := isBackup(path)
+	switch {
+	case err != nil:
+		return store.Report{}, err
+	case backup:
+		return checkBackup(ctx, path)
+	}
+	return store.CheckInChild(ctx, path)
 }
 
 // explainCheck adds what to do to errors that do not say it themselves.

@@ -1,0 +1,48 @@
+package raftnode
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+// maxBackups is how many may be read at once: each can hold pages of the state, or
+// a copy of it, until its reader is done.
+const maxBackups = 2
+
+// Backup is the state of a node as one stream, of a moment: it has every write that
+// the node had applied by then.
+type Backup struct {
+	*store.Snapshot
+	release func()
+}
+
+// Release lets go of the state. It is idempotent.
+func (b *Backup) Release() { b.release() }
+
+// Backup takes hold of the present state of this node, which need not lead. It
+// copies nothing; the caller must release it, and before that Close does not return.
+// Errors: *ops.Error with OVERLOADED, SHUTTING_DOWN or NODE_CORRUPT.
+func (n *Node) Backup() (*Backup, error) {
+	if err := n.serving(); err != nil {
+		return nil, err
+	}
+	if n.backups.Add(1) > maxBackups {
+		n.backups.Add(-1)
+		return nil, ops.Errorf(ops.Overloaded, "%d backups are being read", maxBackups)
+	}
+	s, err := n.store.Snapshot()
+	if err != nil {
+		n.backups.Add(-1)
+		if errors.Is(err, store.ErrClosed) {
+			return nil, errShuttingDown
+		}
+		return nil, err
+	}
+	return &Backup{s, sync.OnceFunc(func() {
+		s.Release()
+		n.backups.Add(-1)
+	})}, nil
+}

@@ -1,0 +1,52 @@
+// Command check judges a run of jepsen again, from its directory.
+//
+//	go run ./jepsen/check DIR
+//
+// It exits 1 when anything is wrong, or could not be decided.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/cpnode/cpnode/jepsen/checker"
+)
+
+var errNotOK = errors.New("the run does not hold")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "check:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	config := checker.DefaultConfig()
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags.DurationVar(&config.Budget, "budget", config.Budget, "longest search of one partition")
+	flags.IntVar(&config.Parallel, "parallel", config.Parallel, "partitions searched at a time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("name the directory of one run")
+	}
+	report, err := checker.Check(ctx, flags.Arg(0), config)
+	if err != nil {
+		return err
+	}
+	if err := report.Print(os.Stdout); err != nil {
+		return err
+	}
+	if !report.OK() {
+		return errNotOK
+	}
+	return nil
+}

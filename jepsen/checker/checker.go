@@ -1,0 +1,101 @@
+package checker
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cpnode/cpnode/jepsen/history"
+	"github.com/cpnode/cpnode/jepsen/nemesis"
+)
+
+// Files of a run's directory. Beside them are a directory and a log for each node.
+const (
+	HistoryFile = "history.jsonl" // see package history
+	FaultsFile  = "faults.jsonl"  // one nemesis.Fault a line
+	BinaryFile  = "cpnode"        // the binary that ran
+)
+
+// Config bounds the search.
+type Config struct {
+	// Budget is how long the search may take for one partition.
+	Budget time.Duration
+	// Parallel is how many partitions are searched at a time.
+	Parallel int
+}
+
+// DefaultConfig is enough for a few hundred operations a partition.
+func DefaultConfig() Config { return Config{Budget: time.Minute, Parallel: 2} }
+
+// Report is a verdict with what it is about.
+type Report struct {
+	Verdict
+	Summary Summary
+}
+
+// Check judges the run in dir, whose nodes have stopped. Its error is a directory
+// that cannot be judged.
+func Check(ctx context.Context, dir string, config Config) (*Report, error) {
+	records, err := history.Read(filepath.Join(dir, HistoryFile))
+	if err != nil {
+		return nil, err
+	}
+	faults, err := nemesis.Read(filepath.Join(dir, FaultsFile))
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	p, err := r.checkHistory(records, config, dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, HistoryFile), err)
+	}
+	r.Summary = summarize(records, faults, len(p.names))
+	if len(p.nodes) > 0 {
+		return r, r.checkFiles(ctx, dir, p.nodes)
+	}
+	return r, nil
+}
+
+// checkHistory does all checks of a history; drawings are written to dir unless it
+// is empty.
+func (v *Verdict) checkHistory(records []*history.Record, config Config, dir string) (*parsed, error) {
+	p, err := parse(records, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range p.names {
+		l := p.logs[name]
+		for _, check := range []func(*Verdict){l.checkCommits, l.checkOffsets, l.checkFresh, l.checkMinIndex, l.checkIndex} {
+			check(v)
+		}
+	}
+	p.checkWhole(v)
+	p.checkHeld(v)
+	return p, p.checkLinearizable(v, config, dir)
+}
+
+// checkLinearizable searches partition by partition.
+func (p *parsed) checkLinearizable(v *Verdict, config Config, dir string) error {
+	var mu sync.Mutex
+	var searches errgroup.Group
+	searches.SetLimit(config.Parallel)
+	for i, name := range p.names {
+		searches.Go(func() error {
+			path := ""
+			if dir != "" {
+				path = filepath.Join(dir, fmt.Sprintf("partition-%d.html", i))
+			}
+			var found Verdict
+			p.logs[name].checkLinearizable(&found, config.Budget, path)
+			mu.Lock()
+			defer mu.Unlock()
+			v.Violations, v.Unknown = append(v.Violations, found.Violations...), append(v.Unknown, found.Unknown...)
+			return nil
+		})
+	}
+	return searches.Wait()
+}

@@ -1,0 +1,154 @@
+package checker
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cpnode/cpnode/jepsen/history"
+)
+
+// place is where a commit is known to be, and the first line that says so.
+type place struct {
+	base, last int64
+	key        string // of the object, empty when only the answer is known
+	line       int
+	commit     *commit
+}
+
+// places are all that attempts and reads say about where the commit is.
+func (c *commit) places() (all []place) {
+	for _, a := range c.attempts {
+		if a.answer != nil {
+			base := a.answer.AssignedBaseOffset
+			all = append(all, place{base, base + c.records - 1, "", a.line, c})
+		}
+	}
+	for _, s := range c.sightings {
+		all = append(all, place{s.batch.BaseOffset, s.batch.LastOffset, s.batch.ObjectKey, s.line, c})
+	}
+	return all
+}
+
+// acknowledged is the first answer to the commit, nil when there is none.
+func (c *commit) acknowledged() *attempt {
+	var first *attempt
+	for i := range c.attempts {
+		a := &c.attempts[i]
+		if a.answer != nil && (first == nil || a.record.Return < first.record.Return) {
+			first = a
+		}
+	}
+	return first
+}
+
+// refused says that no attempt can have had an effect.
+func (c *commit) refused() bool {
+	return !slices.ContainsFunc(c.attempts, func(a attempt) bool { return a.record.Outcome != history.Refused })
+}
+
+// lines are those of all attempts.
+func (c *commit) lines() (all []int) {
+	for _, a := range c.attempts {
+		all = append(all, a.line)
+	}
+	return all
+}
+
+// checkCommits checks each commit by itself: one place, one object, the size that
+// was sent, no effect of what was refused.
+func (l *log) checkCommits(v *Verdict) {
+	for _, c := range l.commits {
+		places := c.places()
+		if len(places) == 0 {
+			continue
+		}
+		if c.refused() {
+			v.fail(CheckRefused, append(c.lines(), places[0].line), "%s: every attempt of %s was refused, yet it is at offset %d", l.name, c.id, places[0].base)
+		}
+		first, key := places[0], ""
+		for _, p := range places {
+			if p.base != first.base || p.last != first.last {
+				v.fail(CheckRetries, []int{first.line, p.line}, "%s: %s is at offsets %d to %d and at %d to %d", l.name, c.id, first.base, first.last, p.base, p.last)
+				break
+			}
+			if key == "" {
+				key = p.key
+			}
+			if p.key != "" && p.key != key {
+				v.fail(CheckRetries, []int{first.line, p.line}, "%s: %s is in object %s and in %s", l.name, c.id, key, p.key)
+				break
+			}
+		}
+		for _, s := range c.sightings {
+			if s.batch.ByteSize != c.size || s.batch.LastOffset-s.batch.BaseOffset+1 != c.records {
+				v.fail(CheckRetries, append(c.lines(), s.line), "%s: %s was sent with %d records and %d bytes, found with offsets %d to %d and %d bytes",
+					l.name, c.id, c.records, c.size, s.batch.BaseOffset, s.batch.LastOffset, s.batch.ByteSize)
+				break
+			}
+		}
+	}
+}
+
+// placed is where commits are known to be, by offset, one place each.
+func (l *log) placed() (all []place) {
+	for _, c := range l.commits {
+		if places := c.places(); len(places) > 0 {
+			all = append(all, places[0])
+		}
+	}
+	slices.SortFunc(all, func(a, b place) int { return cmp.Compare(a.base, b.base) })
+	return all
+}
+
+// checkOffsets checks that no offset was given to two commits.
+func (l *log) checkOffsets(v *Verdict) {
+	all := l.placed()
+	for i := 1; i < len(all); i++ {
+		if a, b := all[i-1], all[i]; b.base <= a.last {
+			v.fail(CheckOffsets, []int{a.line, b.line}, "%s: offset %d was given to %s and to %s", l.name, b.base, a.commit.id, b.commit.id)
+		}
+	}
+}
+
+// hidden is how long the longest run of offsets below the log's final start is that
+// no known commit explains: something that was deleted again before anybody saw it.
+// Without final reads it can be anything.
+func (l *log) hidden() (longest int64) {
+	next, start, read := int64(0), int64(0), false
+	for _, r := range l.reads {
+		if r.record.Final {
+			start, read = max(start, r.start), true
+		}
+	}
+	if !read {
+		return math.MaxInt64
+	}
+	for _, p := range l.placed() {
+		if p.base >= start {
+			break
+		}
+		longest, next = max(longest, p.base-next), max(next, p.last+1)
+	}
+	return max(longest, start-next)
+}
+
+// checkWhole checks that the batches of one file took effect all, or none.
+func (p *parsed) checkWhole(v *Verdict) {
+	logOf := map[*commit]*log{}
+	hidden := map[*log]int64{}
+	for _, l := range p.logs {
+		hidden[l] = l.hidden()
+		for _, c := range l.commits {
+			logOf[c] = l
+		}
+	}
+	for _, file := range p.files {
+		there := slices.IndexFunc(file, func(c *commit) bool { return len(c.places()) > 0 })
+		missing := slices.IndexFunc(file, func(c *commit) bool { return len(c.places()) == 0 && hidden[logOf[c]] < c.records })
+		if there >= 0 && missing >= 0 {
+			a, b := file[there], file[missing]
+			v.fail(CheckWhole, append(a.lines(), a.places()[0].line), "%v took effect in %s, but not in %s", a.keys, logOf[a].name, logOf[b].name)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package cluster
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+)
+
+// Ports from below those that systems give to outgoing connections: while a node is
+// down, one of these could take its port, or even connect to itself.
+const firstPort, lastPort = 11000, 30000
+
+// freeAddr is a loopback address at which nobody listened a moment ago.
+func freeAddr() (string, error) {
+	const attempts = 100
+	for range attempts {
+		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.N(lastPort-firstPort))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			return addr, l.Close()
+		}
+	}
+	return "", fmt.Errorf("no free port between %d and %d in %d attempts", firstPort, lastPort, attempts)
+}

@@ -1,0 +1,179 @@
+// Package cluster runs cpnode as its users do: real processes of the built binary,
+// which can be killed, paused, started again with other flags, and ended.
+//
+// A node's methods are for one goroutine at a time; different nodes may be used
+// concurrently.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+)
+
+const (
+	// Patience is how long anything may take that is waited for.
+	Patience = 30 * time.Second
+	// pollInterval is how often it is looked at.
+	pollInterval = 20 * time.Millisecond
+	// attemptTimeout is how long a node may take to say who leads.
+	attemptTimeout = 700 * time.Millisecond
+)
+
+// Cluster is nodes on loopback that share a list of peers.
+type Cluster struct {
+	Nodes  []*Node
+	binary string // of cpnode
+	dir    string // holds a directory and a log file for each node
+}
+
+// New makes nodes with these ids under dir; none runs yet. Their --peers name all of
+// them.
+func New(binary, dir string, ids ...string) (*Cluster, error) {
+	c := &Cluster{binary: binary, dir: dir}
+	var peers []string
+	for _, id := range ids {
+		n, err := c.Add(id)
+		if err != nil {
+			return nil, err
+		}
+		peers = append(peers, id+"="+n.RaftAddr)
+	}
+	for _, n := range c.Nodes {
+		n.Flags = []string{"--peers", strings.Join(peers, ",")}
+	}
+	return c, nil
+}
+
+// Add makes one more node, with addresses of its own; it does not run yet. Flags
+// come after those that every node needs.
+func (c *Cluster) Add(id string, flags ...string) (*Node, error) {
+	n := &Node{ID: id, Dir: filepath.Join(c.dir, id), Flags: flags, binary: c.binary}
+	var err error
+	if n.HTTPAddr, err = freeAddr(); err != nil {
+		return nil, err
+	}
+	if n.RaftAddr, err = freeAddr(); err != nil {
+		return nil, err
+	}
+	c.Nodes = append(c.Nodes, n)
+	return n, nil
+}
+
+// Start starts what is down, and waits until all nodes are ready.
+func (c *Cluster) Start(ctx context.Context) error {
+	for _, n := range c.Nodes {
+		if err := n.Start(); err != nil {
+			return err
+		}
+	}
+	return c.AwaitReady(ctx)
+}
+
+// AwaitReady waits until all nodes are ready.
+func (c *Cluster) AwaitReady(ctx context.Context) error {
+	for _, n := range c.Nodes {
+		if err := n.AwaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends all nodes with SIGTERM, one after the other, and waits until they have
+// closed their files.
+func (c *Cluster) Stop() error {
+	for _, n := range c.Nodes {
+		if err := n.Stop(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close leaves no process behind. It may be called at any time, also twice.
+func (c *Cluster) Close() {
+	for _, n := range c.Nodes {
+		n.Kill()
+	}
+}
+
+// Leader waits until a node leads, which a read that a majority confirmed says.
+func (c *Cluster) Leader(ctx context.Context) (leader *Node, err error) {
+	return leader, eventually(ctx, "a leader", func() (bool, error) {
+		for _, n := range c.Nodes {
+			info, err := n.ask(ctx)
+			if err == nil {
+				leader = c.Node(info.Leader)
+				return leader != nil, nil
+			}
+		}
+		return false, nil
+	})
+}
+
+// Node is the node of that id, nil when there is none.
+func (c *Cluster) Node(id string) *Node {
+	for _, n := range c.Nodes {
+		if n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+// Settle waits until all nodes have applied the same entries, and returns the index
+// of the last one. It means something when nobody writes any more.
+func (c *Cluster) Settle(ctx context.Context) (index uint64, err error) {
+	return index, eventually(ctx, "all nodes to apply the same entries", func() (bool, error) {
+		// What a leader had begun before is done once it confirms a read.
+		if _, err := c.Nodes[0].ask(ctx); err != nil {
+			return false, nil //nolint:nilerr // it is asked again
+		}
+		for i, n := range c.Nodes {
+			info, err := n.ask(ctx, api.Stale())
+			if err != nil || i > 0 && info.AppliedIndex != index {
+				return false, nil //nolint:nilerr // it is asked again
+			}
+			index = info.AppliedIndex
+		}
+		return true, nil
+	})
+}
+
+// ask is a small read of one node, for what its answer says about the cluster.
+func (n *Node) ask(ctx context.Context, opts ...api.Option) (info api.Info, err error) {
+	if n.process == nil {
+		return info, fmt.Errorf("node %s is down", n.ID)
+	}
+	config := api.DefaultClientConfig(n.URL())
+	config.AttemptTimeout, config.RetryFor = attemptTimeout, 0
+	client, err := api.NewClient(config)
+	if err != nil {
+		return info, err
+	}
+	defer client.Close()
+	_, err = client.ListTopics(ctx, &ops.ListTopicsRequest{Limit: 1}, append(opts, api.Observe(&info))...)
+	return info, err
+}
+
+// eventually asks again and again until ok, an error, or Patience has passed.
+func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("waited %s for %s", Patience, what))
+	defer cancel()
+	for {
+		if done, err := ok(); err != nil || done {
+			return err
+		}
+		select {
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Node is one cpnode process, or the place of one that is down. Its log is beside
+// its directory.
+type Node struct {
+	ID, Dir            string
+	HTTPAddr, RaftAddr string   // taken in at the next Start
+	Flags              []string // the same; further flags of serve
+
+	binary  string
+	process *os.Process // nil while it is down
+	exited  chan struct{}
+	err     error // how it ended, once exited is closed
+}
+
+// URL is where the node answers.
+func (n *Node) URL() string { return "http://" + n.HTTPAddr }
+
+// Start starts the node unless it runs; AwaitReady waits for it.
+func (n *Node) Start() error {
+	if n.process != nil {
+		return nil
+	}
+	log, err := os.OpenFile(n.Dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the node has its own
+	args := []string{"serve", "--node-id", n.ID, "--data-dir", n.Dir, "--http-addr", n.HTTPAddr, "--raft-addr", n.RaftAddr}
+	cmd := exec.Command(n.binary, append(args, n.Flags...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = processAttributes()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start node %s: %w", n.ID, err)
+	}
+	exited := make(chan struct{})
+	n.process, n.exited, n.err = cmd.Process, exited, nil
+	go func() {
+		n.err = cmd.Wait()
+		close(exited)
+	}()
+	return nil
+}
+
+// AwaitReady waits until the node says that it is ready.
+func (n *Node) AwaitReady(ctx context.Context) error {
+	client := http.Client{Timeout: attemptTimeout}
+	defer client.CloseIdleConnections()
+	return eventually(ctx, "node "+n.ID+" to be ready", func() (bool, error) {
+		select {
+		case <-n.exited:
+			return false, n.ended()
+		default:
+		}
+		r, err := client.Get(n.URL() + "/readyz")
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
+		}
+		return r.StatusCode == http.StatusOK, r.Body.Close()
+	})
+}
+
+// ended is the error of a node that ended by itself, with the end of its log.
+func (n *Node) ended() error {
+	const keep = 2000
+	log, err := os.ReadFile(n.Dir + ".log")
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("node %s ended: %v\n%s", n.ID, n.err, log[max(0, len(log)-keep):])
+}
+
+// Kill ends the node with SIGKILL, and waits until it is gone.
+func (n *Node) Kill() {
+	if n.process == nil {
+		return
+	}
+	_ = n.process.Kill() // it may be gone already
+	<-n.exited
+	n.process = nil
+}
+
+// Pause stops the process in its tracks. Its sockets stay open.
+func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on, as if no time had passed.
+func (n *Node) Resume() error { return n.signal(syscall.SIGCONT) }
+
+// Stop ends the node with SIGTERM, and waits until it has closed its files.
+func (n *Node) Stop() error {
+	if n.process == nil {
+		return nil
+	}
+	if err := n.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-n.exited:
+	case <-time.After(Patience):
+		n.Kill()
+		return fmt.Errorf("node %s did not stop in %s", n.ID, Patience)
+	}
+	n.process = nil
+	if n.err != nil {
+		return n.ended()
+	}
+	return nil
+}
+
+// Wipe removes all that the node, which is down, has kept.
+func (n *Node) Wipe() error {
+	if n.process != nil {
+		return fmt.Errorf("node %s is running", n.ID)
+	}
+	return os.RemoveAll(n.Dir)
+}
+
+func (n *Node) signal(s syscall.Signal) error {
+	if n.process == nil {
+		return fmt.Errorf("node %s is down", n.ID)
+	}
+	if err := n.process.Signal(s); err != nil {
+		if errors.Is(err, os.ErrProcessDone) {
+			<-n.exited
+			return n.ended()
+		}
+		return fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+// Package workload is clients of a cluster that write down all that they do: writers
+// that commit files, idempotent and not, and delete records; readers that each ask
+// one node, so that there is always a read under way at a node that is paused.
+//
+// At any time only few partitions are written to and read, and all clients are at
+// them: that gives a checker overlapping operations, and short histories.
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/jepsen/history"
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+// Config says what to do.
+type Config struct {
+	Nodes []Endpoint
+	Seed  uint64
+	// Operations is how many are meant to be recorded, within Duration.
+	Operations int
+	Duration   time.Duration
+}
+
+// Endpoint is a node that answers.
+type Endpoint struct{ ID, URL string }
+
+const (
+	writers        = 8 // half of them idempotent
+	readersPerNode = 3
+	// operationsPerLog is about how many operations concern one partition.
+	operationsPerLog = 500
+	// hotLogs is how many partitions are in use at a time.
+	hotLogs = 4
+	// writeTimeout is short, so that writers leave a paused node to others.
+	writeTimeout = time.Second
+	// readTimeout is longer than a node is ever paused, so that what it answers
+	// when it goes on is heard.
+	readTimeout = 6 * time.Second
+)
+
+var topic = store.TopicID{0x0e, 6: 0x40, 8: 0x80, 15: 1}
+
+// Workload is the clients of one run.
+type Workload struct {
+	config   Config
+	recorder *history.Recorder
+	nodes    []*api.Client // by Config.Nodes; each asks one node once
+	pause    time.Duration // of a client between operations, on average
+
+	stop    chan struct{}
+	clients sync.WaitGroup
+
+	mu   sync.Mutex
+	seen []position // by partition
+}
+
+// position is what has been heard of a partition, to choose what to ask next.
+type position struct{ start, end int64 }
+
+// New makes the clients; Create makes what they work on, Start lets them work.
+func New(config Config, recorder *history.Recorder) (*Workload, error) {
+	w := &Workload{
+		config: config, recorder: recorder, stop: make(chan struct{}),
+		seen: make([]position, max(hotLogs, config.Operations/operationsPerLog)),
+	}
+	clients := writers + readersPerNode*len(config.Nodes)
+	w.pause = config.Duration * time.Duration(clients) / time.Duration(config.Operations)
+	for _, n := range config.Nodes {
+		c := api.DefaultClientConfig(n.URL)
+		c.RetryFor = 0 // each attempt is an operation of its own
+		client, err := api.NewClient(c)
+		if err != nil {
+			return nil, err
+		}
+		w.nodes = append(w.nodes, client)
+	}
+	return w, nil
+}
+
+// Create makes the topic. Clients take it for known on all nodes.
+func (w *Workload) Create(ctx context.Context) error {
+	_, err := w.nodes[0].CreateTopics(ctx, &ops.CreateTopicsRequest{
+		Topics: []ops.CreateTopic{{TopicID: topic, TopicName: "history", NumPartitions: int32(len(w.seen))}},
+	})
+	return err
+}
+
+// Start lets the clients work until Stop.
+func (w *Workload) Start(ctx context.Context) {
+	for i := range writers {
+		c := &writer{client: w.client(i), sequences: map[int32]int32{}}
+		w.clients.Go(func() { c.run(ctx) })
+	}
+	for i := range readersPerNode * len(w.nodes) {
+		c := &reader{client: w.client(writers + i), node: i % len(w.nodes)}
+		w.clients.Go(func() { c.run(ctx) })
+	}
+}
+
+// Stop lets every client end what it is at, and waits for them.
+func (w *Workload) Stop() {
+	close(w.stop)
+	w.clients.Wait()
+}
+
+// Close lets go of connections.
+func (w *Workload) Close() {
+	for _, n := range w.nodes {
+		n.Close()
+	}
+}
+
+func (w *Workload) client(id int) client {
+	return client{load: w, id: id, random: rand.New(rand.NewPCG(w.config.Seed, uint64(id)))}
+}
+
+// position is what has been heard of a partition.
+func (w *Workload) position(p int32) position {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen[p]
+}
+
+// heard takes in what an answer said, -1 for what it did not say.
+func (w *Workload) heard(p int32, start, end int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.seen[p]
+	s.start, s.end = max(s.start, start), max(s.end, end)
+}
+
+// hot is the first of the partitions in use now: the window moves on as operations
+// are recorded, and begins again when more are than were meant to be.
+func (w *Workload) hot() int32 {
+	return int32(w.recorder.Count() / operationsPerLog % len(w.seen))
+}

@@ -18,7 +18,7 @@ type Recorder struct {
 	mu    sync.Mutex
 	file  *os.File
 	buf   *bufio.Writer
-	count int // of what was not refused
+	count int   // of what was not refused
 	err   error // the first; nothing is written after it
 }
 

@@ -21,7 +21,7 @@ type client struct {
 
 // running says whether the client is to begin another operation, after a pause.
 func (c *client) running(ctx context.Context) bool {
-	return c.wait(ctx, time.Duration(c.random.Int64N(int64(2*c.load.pause)+1)))
+	return c.wait(ctx, time.Duration(c.random.Int64N(int64(2*c.load.pause())+1)))
 }
 
 // wait waits; false when the run ends.
@@ -67,7 +67,7 @@ func ask[Q, A any](ctx context.Context, c *client, node int, r *history.Record, 
 	answer, err := m(c.load.nodes[node], ctx, request, options...)
 	r.Return = c.load.recorder.Now()
 	r.Index, r.AppliedIndex = info.Index, info.AppliedIndex
-	if r.Outcome = outcomeOf(err); r.Outcome == history.OK {
+	if r.Outcome = outcomeOf(r.Op, err); r.Outcome == history.OK {
 		r.Response = marshal(answer)
 	} else {
 		answer = nil
@@ -77,12 +77,15 @@ func ask[Q, A any](ctx context.Context, c *client, node int, r *history.Record, 
 	return answer
 }
 
-// outcomeOf is what an error says about the effect. That of an error without a code
-// of the contract is unknown.
-func outcomeOf(err error) history.Outcome {
+// outcomeOf is what an error says about the effect, which reads have none of. That of
+// an error without a code of the contract is unknown.
+func outcomeOf(name string, err error) history.Outcome {
+	op, _ := ops.Lookup(name)
 	switch code := codeOf(err); {
 	case err == nil:
 		return history.OK
+	case !op.IsWrite():
+		return history.Refused
 	case code == "" || code == ops.OutcomeUnknown || code == ops.Internal:
 		return history.Unknown
 	default:

@@ -51,7 +51,6 @@ type Workload struct {
 	config   Config
 	recorder *history.Recorder
 	nodes    []*api.Client // by Config.Nodes; each asks one node once
-	pause    time.Duration // of a client between operations, on average
 
 	stop    chan struct{}
 	clients sync.WaitGroup
@@ -69,8 +68,6 @@ func New(config Config, recorder *history.Recorder) (*Workload, error) {
 		config: config, recorder: recorder, stop: make(chan struct{}),
 		seen: make([]position, max(hotLogs, config.Operations/operationsPerLog)),
 	}
-	clients := writers + readersPerNode*len(config.Nodes)
-	w.pause = config.Duration * time.Duration(clients) / time.Duration(config.Operations)
 	for _, n := range config.Nodes {
 		c := api.DefaultClientConfig(n.URL)
 		c.RetryFor = 0 // each attempt is an operation of its own
@@ -118,6 +115,18 @@ func (w *Workload) Close() {
 
 func (w *Workload) client(id int) client {
 	return client{load: w, id: id, random: rand.New(rand.NewPCG(w.config.Seed, uint64(id)))}
+}
+
+// pause is that of a client between operations, on average: what spreads the
+// operations over the duration, and much less when faults have held them up.
+func (w *Workload) pause() time.Duration {
+	clients := writers + readersPerNode*len(w.nodes)
+	even := w.config.Duration * time.Duration(clients) / time.Duration(w.config.Operations)
+	due := float64(w.config.Operations) * float64(w.recorder.Now()) / float64(w.config.Duration)
+	if float64(w.recorder.Count()) < due {
+		return even / 16
+	}
+	return even
 }
 
 // position is what has been heard of a partition.

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+// The life of a node: killed, paused, moved to another address, wiped, stopped.
+func TestNode(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "cpnode")
+	out, err := exec.Command("go", "build", "-o", binary, "github.com/cpnode/cpnode/cmd/cpnode").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	c := &Cluster{binary: binary, dir: dir}
+	t.Cleanup(c.Close)
+	n, err := c.Add("solo", "--log-level", "warn")
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
+	leader, err := c.Leader(t.Context())
+	require.NoError(t, err)
+	require.Same(t, n, leader)
+	create(t, n)
+
+	n.Kill()
+	require.ErrorContains(t, n.Pause(), "is down")
+	n.HTTPAddr, err = freeAddr()
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context()))
+	require.Equal(t, 1, topics(t, c, n))
+
+	require.NoError(t, n.Pause())
+	_, err = n.ask(t.Context())
+	require.Error(t, err, "a paused node answers nothing")
+	require.NoError(t, n.Resume())
+	require.Equal(t, 1, topics(t, c, n))
+
+	require.ErrorContains(t, n.Wipe(), "is running")
+	require.NoError(t, c.Stop())
+	require.NoError(t, n.Wipe())
+	require.NoError(t, c.Start(t.Context()))
+	require.Zero(t, topics(t, c, n))
+
+	n.Flags = []string{"--no-such-flag"}
+	n.Kill()
+	require.ErrorContains(t, c.Start(t.Context()), "unknown flag")
+}
+
+func create(t *testing.T, n *Node) {
+	client, err := api.NewClient(api.DefaultClientConfig(n.URL()))
+	require.NoError(t, err)
+	defer client.Close()
+	topic := ops.CreateTopic{TopicID: store.TopicID{1, 6: 0x40, 8: 0x80}, TopicName: "topic", NumPartitions: 1}
+	_, err = client.CreateTopics(t.Context(), &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{topic}})
+	require.NoError(t, err)
+}
+
+// topics is how many a settled cluster knows.
+func topics(t *testing.T, c *Cluster, n *Node) int {
+	_, err := c.Settle(t.Context())
+	require.NoError(t, err)
+	client, err := api.NewClient(api.DefaultClientConfig(n.URL()))
+	require.NoError(t, err)
+	defer client.Close()
+	answer, err := client.ListTopics(t.Context(), &ops.ListTopicsRequest{Limit: 10})
+	require.NoError(t, err)
+	return len(answer.Topics)
+}

@@ -23,7 +23,7 @@ type load struct {
 }
 
 func newLoad(tb testing.TB, partitions int) *load {
-	s, err := Open(filepath.Join(tb.TempDir(), "state.db"), Options{NoSync: true})
+	s, err := Open(filepath.Join(tb.TempDir(), "state.db"), Options{Sync: SyncNever})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	l := &load{s: s, rand: rand.New(rand.NewPCG(1, 1)), batches: 10, partitions: 10, nowMs: 1_700_000_000_000}
@@ -170,7 +170,7 @@ func BenchmarkReadBare(b *testing.B) {
 
 // bareRows is a file with a row of 60 bytes for each batch and nothing else.
 func bareRows(tb testing.TB, logs, perLog int) *bbolt.DB {
-	db, err := bbolt.Open(filepath.Join(tb.TempDir(), "bare.db"), 0o600, boltOptions(Options{NoSync: true}))
+	db, err := bbolt.Open(filepath.Join(tb.TempDir(), "bare.db"), 0o600, boltOptions(Options{Sync: SyncNever}))
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
 	row := make([]byte, 60)

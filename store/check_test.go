@@ -232,7 +232,7 @@ func TestCheckNamesTheDamage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "damaged.db")
 			copyFile(t, base, path)
-			s, err := Open(path, Options{NoSync: true})
+			s, err := Open(path, Options{Sync: SyncNever})
 			require.NoError(t, err)
 			defer s.Close()
 			update(t, s, func(tx *WriteTx) {
@@ -262,7 +262,7 @@ func TestCheckOfAWholeFile(t *testing.T) {
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 	r := requireWhole(t, path)
-	s, err := Open(path, Options{NoSync: true})
+	s, err := Open(path, Options{Sync: SyncNever})
 	require.NoError(t, err)
 	view(t, s, func(tx *ReadTx) {
 		m := tx.Meta()
@@ -301,7 +301,7 @@ func TestReportIsBounded(t *testing.T) {
 	base, _ := variedState(t, 120)
 	path := filepath.Join(t.TempDir(), "damaged.db")
 	copyFile(t, base, path)
-	s, err := Open(path, Options{NoSync: true})
+	s, err := Open(path, Options{Sync: SyncNever})
 	require.NoError(t, err)
 	update(t, s, func(tx *WriteTx) {
 		for i := range uint64(100) {

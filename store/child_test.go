@@ -154,8 +154,10 @@ func usedPages(t *testing.T, path string) (used []int64, end int64) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
-	meta, problem, err := newestMeta(f)
+	metas, problem, err := metasOf(f)
 	require.NoError(t, err)
+	require.Empty(t, problem)
+	meta, problem := metas.newest()
 	require.Empty(t, problem)
 	w := pageWalk{file: f, meta: meta, seen: make([]bool, meta.pages)}
 	require.Empty(t, w.tree(pageRef{id: meta.root, root: true, buckets: true}))

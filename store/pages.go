@@ -58,47 +58,50 @@ func CheckPages(path string) (problem string, err error) {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
+	metas, problem, err := metasOf(f)
+	if problem != "" || err != nil {
+		return problem, err
+	}
+	return walkPages(f, metas, nil)
+}
+
+// metasOf reads both meta pages, which must both be whole: with one of them
+// damaged, the other may be an older state.
+func metasOf(f io.ReaderAt) (m metaPages, problem string, err error) {
+	var first boltMeta
+	for i := range m {
+		if _, err := f.ReadAt(m[i][:], int64(i)*first.pageSize); err == io.EOF {
+			return m, fmt.Sprintf("the file ends in meta page %d", i), nil
+		} else if err != nil {
+			return m, "", err
+		}
+		if i == 0 {
+			if first, problem = decodeBoltMeta(m[0][:], 0); problem != "" {
+				return m, "meta page 0: " + problem, nil
+			}
+		}
+	}
+	_, problem = m.newest()
+	return m, problem, nil
+}
+
+// walkPages reads every page that the newer of the meta pages leads to, and gives
+// each bucket (without a key) and each row to row, unless that is nil; what it
+// answers is a problem.
+func walkPages(f *os.File, metas metaPages, row func(bucket, key, value []byte) string) (problem string, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", err
 	}
-	meta, problem, err := newestMeta(f)
-	if problem != "" || err != nil {
-		return problem, err
+	meta, problem := metas.newest()
+	if problem != "" {
+		return problem, nil
 	}
 	if meta.pages > uint64(info.Size()/meta.pageSize) {
 		return fmt.Sprintf("the file ends after %d bytes, before its page %d", info.Size(), meta.pages-1), nil
 	}
-	w := pageWalk{file: f, meta: meta, seen: make([]bool, meta.pages)}
+	w := pageWalk{file: f, meta: meta, seen: make([]bool, meta.pages), row: row}
 	return w.tree(pageRef{id: meta.root, root: true, buckets: true}), w.err
-}
-
-// newestMeta reads both meta pages, which must both be whole: with one of them
-// damaged, the other may be an older state.
-func newestMeta(f io.ReaderAt) (newest boltMeta, problem string, err error) {
-	var metas [2]boltMeta
-	for i := range metas {
-		var buf [boltHeaderSize + boltMetaSize]byte
-		if _, err := f.ReadAt(buf[:], int64(i)*metas[0].pageSize); err == io.EOF {
-			return newest, fmt.Sprintf("the file ends in meta page %d", i), nil
-		} else if err != nil {
-			return newest, "", err
-		}
-		if metas[i], problem = decodeBoltMeta(buf[:], uint64(i)); problem != "" {
-			return newest, fmt.Sprintf("meta page %d: %s", i, problem), nil
-		}
-	}
-	if metas[0].pageSize != metas[1].pageSize || metas[0].transaction == metas[1].transaction {
-		return newest, "the meta pages do not belong together", nil
-	}
-	newest = metas[0]
-	if metas[1].transaction > newest.transaction {
-		newest = metas[1]
-	}
-	if newest.freelist != boltNoFreelist {
-		return newest, "the file has a free list page, which this package does not write", nil
-	}
-	return newest, "", nil
 }
 
 func decodeBoltMeta(buf []byte, id uint64) (m boltMeta, problem string) {
@@ -131,7 +134,8 @@ type pageWalk struct {
 	file io.ReaderAt
 	meta boltMeta
 	seen []bool // page is part of a tree
-	err  error  // reading failed
+	row  func(bucket, key, value []byte) string
+	err  error // reading failed
 }
 
 // pageRef is what a page is expected to be.
@@ -140,6 +144,7 @@ type pageRef struct {
 	min, max []byte // its keys are in [min, max); nil is no bound
 	root     bool   // of its bucket: may be an empty leaf
 	buckets  bool   // its leaves hold buckets, not rows
+	bucket   []byte // the one that its rows are in
 	inline   bool   // lies within its bucket's value
 	depth    int
 }
@@ -231,7 +236,7 @@ func (w *pageWalk) elements(page []byte, ref pageRef) (problem string) {
 		if leaf {
 			problem = w.leafElement(el, ref)
 		} else {
-			below := pageRef{id: el.child, min: el.key, max: ref.max, buckets: ref.buckets, depth: ref.depth + 1}
+			below := pageRef{id: el.child, min: el.key, max: ref.max, buckets: ref.buckets, bucket: ref.bucket, depth: ref.depth + 1}
 			if i+1 < count {
 				below.max = all[i+1].key
 			}
@@ -268,12 +273,20 @@ func (w *pageWalk) leafElement(el pageElement, ref pageRef) (problem string) {
 		if el.flags != 0 {
 			return fmt.Sprintf("page %d: a row has flags", ref.id)
 		}
+		if w.row != nil {
+			return w.row(ref.bucket, el.key, el.value)
+		}
 		return ""
 	}
 	if el.flags != boltSubBucket || len(el.value) < boltBucketSize {
 		return fmt.Sprintf("page %d: %q is not a bucket", ref.id, el.key)
 	}
-	below := pageRef{id: binary.NativeEndian.Uint64(el.value), root: true, depth: ref.depth + 1}
+	if w.row != nil {
+		if problem := w.row(el.key, nil, nil); problem != "" {
+			return problem
+		}
+	}
+	below := pageRef{id: binary.NativeEndian.Uint64(el.value), root: true, bucket: el.key, depth: ref.depth + 1}
 	if below.id != 0 {
 		return w.tree(below)
 	}

@@ -3,10 +3,9 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -23,18 +22,44 @@ var (
 	ErrClosed = errors.New("store is closed")
 )
 
+// SyncMode says when the state is synced to disk.
+type SyncMode int
+
+const (
+	// SyncAlways syncs with every transaction.
+	SyncAlways SyncMode = iota
+	// SyncInterval syncs with every committed Point, to which the state goes back
+	// when the machine has crashed.
+	SyncInterval
+	// SyncNever keeps no records: a crash of the machine, not of the process, can
+	// tear the file. It is for states that can be made again.
+	SyncNever
+)
+
 // Options say how to open a Store. The zero value is a durable store.
 type Options struct {
-	// NoSync skips the fsync of each transaction: a crash of the machine, not of
-	// the process, can tear the file.
-	NoSync bool
+	Sync SyncMode
+	// Child verifies files that a crash of the machine may have torn.
+	Child Child
+	// BootID overrides the number of the machine's present boot, for tests.
+	BootID func() string
 	// LockTimeout bounds the wait for the file's lock; 0 is two seconds.
 	LockTimeout time.Duration
 	// InitialMmapBytes is address space, not memory: large enough, and readers
-	// never wait for the file to be mapped again. 0 is 1 GiB.
+	// never wait for the file to be mapped again. 0 is 64 GiB. With SyncInterval the
+	// file cannot grow beyond it, or beyond MaxBytes if that is more.
 	InitialMmapBytes int
 	// MaxBytes is the size the file may grow to; 0 is no bound.
 	MaxBytes int
+
+	watch func(change) // see disk
+}
+
+func (o *Options) lockTimeout() time.Duration {
+	if o.LockTimeout == 0 {
+		return defaultLockTimeout
+	}
+	return o.LockTimeout
 }
 
 // Store is an open state file. View may be called from any goroutine; Update
@@ -42,66 +67,101 @@ type Options struct {
 type Store struct {
 	path    string
 	options Options
+	disk    disk
+	boot    string
+	records *recordFile // nil with SyncNever
+
+	// committing is held by what writes records: commits of points, Install, Close.
+	committing sync.Mutex
+	pinned     *bbolt.Tx // of the newest record: keeps its pages
+	pinnedDB   *bbolt.DB // that the newest record is of
+	committed  atomic.Uint64
+	record     atomic.Pointer[Record]
 
 	// mu is held shared by every transaction and exclusively by Install and
 	// Close, which replace or drop db.
-	mu    sync.RWMutex
-	db    *bbolt.DB
-	arena arena // of the one write transaction
+	mu   sync.RWMutex
+	db   *bbolt.DB
+	file *os.File // of db
+
+	// writing is held by the one write transaction and by what must not see half of it.
+	writing      sync.Mutex
+	transactions atomic.Uint64
+	arena        arena // of the write transaction
+	broken       atomic.Pointer[error]
 
 	retired sync.WaitGroup // files that Install replaced and snapshots still hold
 }
 
 const (
 	defaultLockTimeout = 2 * time.Second
-	defaultMmapBytes   = 1 << 30
+	defaultMmapBytes   = 64 << 30
 )
 
 // Open opens the state file at path, and makes an empty one (with its
-// directory's entry on disk) when there is none.
+// directory's entry on disk) when there is none. A file that was not closed before
+// the machine went down is set back to the newest record that verifies; ErrCorrupt
+// says that there is none, or that the file is damaged in another way.
 func Open(path string, options Options) (*Store, error) {
-	s := &Store{path: path, options: options}
-	db, err := openDB(path, options)
-	if err != nil {
-		return nil, err
+	s := &Store{path: path, options: options, disk: disk{options.watch}}
+	if options.Sync == SyncNever {
+		if err := s.openAlone(); err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
-	// Under the lock of the state file nobody else is writing this one.
-	if err := os.Remove(installPath(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, db.Close())
+	s.boot = BootID()
+	if options.BootID != nil {
+		s.boot = options.BootID()
 	}
-	s.db = db
+	if err := s.openRecorded(); err != nil {
+		return nil, errors.Join(err, s.closeFiles())
+	}
 	return s, nil
 }
 
-func openDB(path string, options Options) (*bbolt.DB, error) {
-	_, statErr := os.Stat(path)
-	db, err := bbolt.Open(path, 0o600, boltOptions(options))
+// openAlone opens a file without records.
+func (s *Store) openAlone() error {
+	if err := s.openFile(); err != nil {
+		return err
+	}
+	// Under the lock of the state file nobody else is writing this one.
+	if err := s.disk.remove(installPath(s.path)); err != nil {
+		return errors.Join(err, s.db.Close())
+	}
+	return nil
+}
+
+// openDB opens a state file, and the same file for reading.
+func openDB(path string, options Options) (*bbolt.DB, *os.File, error) {
+	var file *os.File
+	o := boltOptions(options)
+	o.OpenFile = func(path string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		file, err = os.OpenFile(path, flag, mode)
+		return file, err
+	}
+	db, err := bbolt.Open(path, 0o600, o)
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("%w: %s", ErrLocked, path)
+		return nil, nil, fmt.Errorf("%w: %s", ErrLocked, path)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
+		return nil, nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case err != nil:
-		return nil, fmt.Errorf("open state file: %w", err)
+		return nil, nil, fmt.Errorf("open state file: %w", err)
 	}
 	if err := prepare(db); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), db.Close())
 	}
-	if errors.Is(statErr, fs.ErrNotExist) {
-		if err := syncDir(filepath.Dir(path)); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
-	}
-	return db, nil
+	return db, file, nil
 }
 
 func boltOptions(o Options) *bbolt.Options {
 	b := *bbolt.DefaultOptions
-	b.Timeout = o.LockTimeout
-	if b.Timeout == 0 {
-		b.Timeout = defaultLockTimeout
-	}
-	b.NoSync = o.NoSync
+	b.Timeout = o.lockTimeout()
+	b.NoSync = o.Sync != SyncAlways
+	// Growing in steps would sync the file within a transaction. Without, each
+	// write at the end grows it, and the sync of a point makes its size durable.
+	b.NoGrowSync = o.Sync == SyncInterval
 	// The free list is rebuilt by a scan on open instead of being written with
 	// every commit; the hash map finds runs of pages in constant time.
 	b.NoFreelistSync = true
@@ -111,6 +171,14 @@ func boltOptions(o Options) *bbolt.Options {
 		b.InitialMmapSize = defaultMmapBytes
 	}
 	b.MaxSize = o.MaxBytes
+	if o.Sync == SyncInterval {
+		// To map the file anew bbolt waits for all readers, and the pinned one would
+		// wait for the transaction: the file must never outgrow the mapping.
+		b.InitialMmapSize = max(b.InitialMmapSize, o.MaxBytes)
+		if b.MaxSize == 0 {
+			b.MaxSize = b.InitialMmapSize
+		}
+	}
 	return &b
 }
 
@@ -156,29 +224,35 @@ func layoutOf(btx *bbolt.Tx) (Meta, error) {
 	return tx.meta, nil
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // Path is the file's path.
 func (s *Store) Path() string { return s.path }
 
-// Close waits for transactions, and for snapshots to be released, and closes the
-// file. It is idempotent.
+// Close waits for transactions, and for snapshots to be released, records that the
+// file is whole, and closes it. It is idempotent.
 func (s *Store) Close() error {
 	defer s.retired.Wait()
+	s.committing.Lock()
+	defer s.committing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db == nil {
 		return nil
 	}
-	err := s.db.Close()
-	s.db = nil
-	return err
+	return errors.Join(s.farewell(), s.closeFiles())
+}
+
+// closeFiles closes what Open opened.
+func (s *Store) closeFiles() error {
+	s.unpin()
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.records != nil {
+		errs = append(errs, s.records.Close())
+	}
+	s.db, s.file, s.records = nil, nil, nil
+	return errors.Join(errs...)
 }
 
 // Stats are figures of the file for metrics.
@@ -230,6 +304,11 @@ func (s *Store) Update(fn func(*WriteTx) error) error {
 	if s.db == nil {
 		return ErrClosed
 	}
+	if err := s.unsound(); err != nil {
+		return err
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	btx, err := s.db.Begin(true)
 	if err != nil {
 		return err
@@ -256,5 +335,9 @@ func (s *Store) Update(fn func(*WriteTx) error) error {
 	if err := errors.Join(tx.flush(), tx.flushMeta()); err != nil {
 		return err
 	}
-	return btx.Commit()
+	if err := btx.Commit(); err != nil {
+		return err
+	}
+	s.transactions.Add(1)
+	return nil
 }

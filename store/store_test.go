@@ -79,7 +79,7 @@ func TestLocked(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	raw := func(t *testing.T, change func(*bbolt.Tx) error) string {
-		s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{NoSync: true})
+		s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{Sync: SyncNever})
 		require.NoError(t, err)
 		require.NoError(t, s.db.Update(change))
 		require.NoError(t, s.Close())
@@ -122,7 +122,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestMaxBytes(t *testing.T) {
-	s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{NoSync: true, InitialMmapBytes: 1 << 16, MaxBytes: 1 << 20})
+	s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{Sync: SyncNever, InitialMmapBytes: 1 << 16, MaxBytes: 1 << 20})
 	require.NoError(t, err)
 	defer s.Close()
 	fill := func() error {

@@ -24,7 +24,7 @@ func streamOf(t testing.TB, s *Store) []byte {
 	require.NoError(t, err)
 	defer snap.Release()
 	var b bytes.Buffer
-	n, err := snap.WriteTo(&b)
+	n, err := io.Copy(&b, snap)
 	require.NoError(t, err)
 	require.EqualValues(t, b.Len(), n)
 	require.Equal(t, snap.Size(), n)
@@ -57,15 +57,15 @@ func TestSnapshotAndInstall(t *testing.T) {
 	// What is applied while the snapshot is written does not show in it.
 	r, w := io.Pipe()
 	go func() {
-		_, err := snap.WriteTo(&writeSlowly{w, func() {
+		_, err := io.Copy(&writeSlowly{w, func() {
 			update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); tx.SetApplied(71, 4) })
-		}})
+		}}, snap)
 		w.CloseWithError(err)
 	}()
-	require.NoError(t, to.s.Install(r))
+	require.NoError(t, install(to.s, r))
 	snap.Release()
 	snap.Release()
-	_, err = snap.WriteTo(io.Discard)
+	_, err = io.Copy(io.Discard, snap)
 	require.ErrorIs(t, err, ErrClosed)
 	require.Equal(t, want, metaOf(t, to.s))
 	require.NoFileExists(t, installPath(to.s.path))
@@ -101,16 +101,16 @@ func TestInstallRefusesAStreamCutShort(t *testing.T) {
 		cuts = append(cuts, rand.IntN(len(stream)))
 	}
 	for _, n := range cuts {
-		err := to.s.Install(bytes.NewReader(stream[:n]))
+		err := install(to.s, bytes.NewReader(stream[:n]))
 		require.ErrorIs(t, err, ErrStream, "cut at %d", n)
 		require.NoFileExists(t, installPath(to.s.path))
 	}
 	require.Equal(t, before, metaOf(t, to.s))
 	broken := errors.New("connection reset")
-	err := to.s.Install(io.MultiReader(bytes.NewReader(stream[:9000]), iotest.ErrReader(broken)))
+	err := install(to.s, io.MultiReader(bytes.NewReader(stream[:9000]), iotest.ErrReader(broken)))
 	require.ErrorIs(t, err, broken)
 	require.NotErrorIs(t, err, ErrStream)
-	require.NoError(t, to.s.Install(iotest.OneByteReader(bytes.NewReader(stream[:]))))
+	require.NoError(t, install(to.s, iotest.OneByteReader(bytes.NewReader(stream[:]))))
 }
 
 func TestInstallRefusesAnAlteredStream(t *testing.T) {
@@ -123,7 +123,7 @@ func TestInstallRefusesAnAlteredStream(t *testing.T) {
 	for _, i := range at {
 		altered := bytes.Clone(stream)
 		altered[i] ^= 1 << rand.IntN(8)
-		require.ErrorIs(t, to.s.Install(bytes.NewReader(altered)), ErrStream, "byte %d", i)
+		require.ErrorIs(t, install(to.s, bytes.NewReader(altered)), ErrStream, "byte %d", i)
 	}
 	require.Equal(t, before, metaOf(t, to.s))
 }
@@ -143,7 +143,7 @@ func TestInstallRefusesADamagedSender(t *testing.T) {
 	file := stream[streamHeaderSize : len(stream)-streamTrailerSize]
 	info := StreamInfo{Index: 70, Term: 4}
 	install := func(info StreamInfo, file []byte) error {
-		return to.s.Install(bytes.NewReader(handmade(info, file)))
+		return install(to.s, bytes.NewReader(handmade(info, file)))
 	}
 	require.ErrorContains(t, install(StreamInfo{Index: 71, Term: 4}, file), "announced index 71")
 	require.ErrorContains(t, install(StreamInfo{Index: 70, Term: 5}, file), "of term 5")
@@ -166,13 +166,13 @@ func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	stream, before := streamOf(t, from.s), metaOf(t, to.s)
 	require.NoError(t, os.WriteFile(installPath(to.s.path), stream[streamHeaderSize:50_000], 0o600))
 	require.NoError(t, to.s.Close())
-	s, err := Open(to.s.path, Options{NoSync: true})
+	s, err := Open(to.s.path, Options{Sync: SyncNever})
 	require.NoError(t, err)
 	require.NoFileExists(t, installPath(to.s.path))
 	require.Equal(t, before, metaOf(t, s))
 	// An install that was cut off in this process starts anew, too.
 	require.NoError(t, os.WriteFile(installPath(to.s.path), stream[:9], 0o600))
-	require.NoError(t, s.Install(bytes.NewReader(stream)))
+	require.NoError(t, install(s, bytes.NewReader(stream)))
 	require.NoError(t, s.Close())
 }
 
@@ -180,14 +180,14 @@ func TestSnapshotOutlivesAnInstall(t *testing.T) {
 	from, to := twoWorlds(t)
 	snap, err := to.s.Snapshot()
 	require.NoError(t, err)
-	require.NoError(t, to.s.Install(bytes.NewReader(streamOf(t, from.s))))
+	require.NoError(t, install(to.s, bytes.NewReader(streamOf(t, from.s))))
 	require.EqualValues(t, 70, metaOf(t, to.s).AppliedIndex)
 	closed := make(chan error)
 	go func() { closed <- to.s.Close() }()
 	path := filepath.Join(t.TempDir(), "old")
 	r, w := io.Pipe()
 	go func() {
-		_, err := snap.WriteTo(w)
+		_, err := io.Copy(w, snap)
 		w.CloseWithError(err)
 	}()
 	info, err := Extract(r, path)
@@ -221,7 +221,7 @@ func TestClosedStoreNeitherSendsNorReceives(t *testing.T) {
 	require.NoError(t, to.s.Close())
 	_, err := to.s.Snapshot()
 	require.ErrorIs(t, err, ErrClosed)
-	require.ErrorIs(t, to.s.Install(bytes.NewReader(stream)), ErrClosed)
+	require.ErrorIs(t, install(to.s, bytes.NewReader(stream)), ErrClosed)
 	require.NoFileExists(t, installPath(to.s.path))
 	_, err = to.s.Stats()
 	require.ErrorIs(t, err, ErrClosed)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -12,7 +13,7 @@ import (
 // openTest opens a store in a directory of its own; closing it checks it.
 func openTest(t testing.TB) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{NoSync: true})
+	s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{Sync: SyncNever})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, s.Close())
@@ -49,9 +50,7 @@ func view(t testing.TB, s *Store, fn func(*ReadTx)) {
 func reopen(t testing.TB, s *Store) {
 	t.Helper()
 	require.NoError(t, s.Close())
-	db, err := openDB(s.path, s.options)
-	require.NoError(t, err)
-	s.db = db
+	require.NoError(t, s.openFile())
 }
 
 // world is a store with a few logs and, beside it, what they must hold.
@@ -178,4 +177,20 @@ func (w *world) verifyFrom(tx *ReadTx, p *plainLog, l *Log, from int64) {
 	}
 	require.False(w.t, c.Next())
 	require.NoError(w.t, c.Err())
+}
+
+// install receives a stream and installs it.
+func install(s *Store, r io.Reader) error {
+	to, err := s.Receive()
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(to, r); err != nil {
+		to.Abort()
+		return err
+	}
+	if _, err := to.Finish(); err != nil {
+		return err
+	}
+	return s.Install(to, nil)
 }

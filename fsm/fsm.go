@@ -33,12 +33,26 @@ type Result struct {
 	Err error
 }
 
+// Owner is told what the FSM cannot settle itself.
+type Owner struct {
+	// Stopped is called once, with an error that wraps ErrStopped, when an entry or a
+	// snapshot cannot be carried out. It must not wait for the FSM's caller.
+	Stopped func(error)
+	// NoSpace is called when entries cannot be applied for want of space, with why. It
+	// returns after a pause, true to try again, false when the node is closing. When
+	// they are applied at last, it is called with nil.
+	NoSpace func(error) (again bool)
+}
+
 // FSM implements raft.BatchingFSM over a store. Apply, ApplyBatch, Snapshot and
 // Restore are called by raft, one at a time; the other methods by anyone.
 type FSM struct {
 	store        *store.Store
-	stopped      func(error)
+	owner        Owner
 	onCheckpoint func(index uint64, digest store.Digest)
+
+	passing sync.Mutex
+	passed  Position // the last entry that was applied or skipped
 
 	fatal   atomic.Pointer[error]
 	applied atomic.Uint64
@@ -50,11 +64,12 @@ type FSM struct {
 
 var _ raft.BatchingFSM = (*FSM)(nil)
 
-// New is an FSM over s. stopped is called once, with an error that wraps
-// ErrStopped, when an entry or a snapshot cannot be carried out; it must not wait
-// for the FSM's caller.
-func New(s *store.Store, stopped func(error)) (*FSM, error) {
-	f := &FSM{store: s, stopped: stopped}
+// New is an FSM over s, which goes on from the newest record of s.
+func New(s *store.Store, owner Owner) (_ *FSM, err error) {
+	f := &FSM{store: s, owner: owner}
+	if f.passed, err = RecordedPosition(s); err != nil {
+		return nil, err
+	}
 	return f, f.load()
 }
 
@@ -85,9 +100,7 @@ func (f *FSM) ApplyBatch(entries []*raft.Log) []any {
 	answers := make([]any, len(entries))
 	err := f.Err()
 	if err == nil {
-		if at, applyErr := f.applyAll(entries, answers); applyErr != nil {
-			err = f.stop(fmt.Errorf("entry %d: %w", at, applyErr))
-		}
+		err = f.carryOut(entries, answers)
 	}
 	if err != nil {
 		for i, entry := range entries {
@@ -110,6 +123,29 @@ func (f *FSM) reportCheckpoints(answers []any) {
 	}
 }
 
+// carryOut applies entries, however long it takes until there is room for them: one
+// left out would make a silently different replica.
+func (f *FSM) carryOut(entries []*raft.Log, answers []any) error {
+	waited := false
+	for {
+		at, err := f.applyAll(entries, answers)
+		if !store.NoSpace(err) {
+			if waited {
+				f.owner.NoSpace(nil)
+			}
+			if err != nil {
+				return f.stop(fmt.Errorf("entry %d: %w", at, err))
+			}
+			return nil
+		}
+		if waited = true; !f.owner.NoSpace(err) {
+			err = fmt.Errorf("%w: entry %d was not applied: %w", ErrStopped, at, err)
+			f.end(err)
+			return err
+		}
+	}
+}
+
 // applyAll fills answers; at is the entry that an error is about. bbolt panics on
 // some kinds of damage: that is an error like any other here.
 func (f *FSM) applyAll(entries []*raft.Log, answers []any) (at uint64, err error) {
@@ -123,6 +159,7 @@ func (f *FSM) applyAll(entries []*raft.Log, answers []any) (at uint64, err error
 		for i, entry := range entries {
 			answers[i] = Result{Index: entry.Index, Err: ErrApplied}
 		}
+		f.pass(entries)
 		return at, nil
 	}
 	err = f.store.Update(func(tx *store.WriteTx) error {
@@ -140,6 +177,8 @@ func (f *FSM) applyAll(entries []*raft.Log, answers []any) (at uint64, err error
 			tx.SetApplied(entry.Index, entry.Term)
 		}
 		f.level.Store(tx.Meta().FeatureLevel)
+		// Still within the transaction: a point sees both or neither.
+		f.pass(entries)
 		return nil
 	})
 	return at, err
@@ -163,11 +202,19 @@ func applyOne(tx *store.WriteTx, entry *raft.Log) (any, error) {
 // stop records the first failure and tells the owner.
 func (f *FSM) stop(err error) error {
 	err = fmt.Errorf("%w: %w", ErrStopped, err)
-	if f.fatal.CompareAndSwap(nil, &err) {
-		f.wake()
-		f.stopped(err)
+	if f.end(err) {
+		f.owner.Stopped(err)
 	}
 	return f.Err()
+}
+
+// end lets nothing more in, and says whether it is the first to do so.
+func (f *FSM) end(err error) bool {
+	first := f.fatal.CompareAndSwap(nil, &err)
+	if first {
+		f.wake()
+	}
+	return first
 }
 
 // Err is why the FSM has stopped, nil while it runs.

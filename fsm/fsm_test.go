@@ -3,7 +3,6 @@ package fsm
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -27,13 +26,17 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	s, err := store.Open(filepath.Join(t.TempDir(), "state.db"), store.Options{NoSync: true})
+	s, err := store.Open(filepath.Join(t.TempDir(), "state.db"), store.Options{Sync: store.SyncInterval})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	m := &machine{store: s}
-	m.FSM, err = New(s, func(error) { m.stopped.Add(1) })
+	m.FSM, err = New(s, m.owner())
 	require.NoError(t, err)
 	return m
+}
+
+func (m *machine) owner() Owner {
+	return Owner{Stopped: func(error) { m.stopped.Add(1) }, NoSpace: func(error) bool { return false }}
 }
 
 func (m *machine) meta(t *testing.T) (meta store.Meta) {
@@ -68,10 +71,19 @@ func commit(key string) ops.Write {
 	}}}
 }
 
+// members is a configuration entry of one server.
+func members(index uint64, id raft.ServerID) *raft.Log {
+	return &raft.Log{Index: index, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(configurationOf(id))}
+}
+
+func configurationOf(id raft.ServerID) raft.Configuration {
+	return raft.Configuration{Servers: []raft.Server{{ID: id, Address: "a:1"}}}
+}
+
 // history is a configuration, a topic and n commits, from index 1 on.
 func history(t *testing.T, n int) []*raft.Log {
 	empty := newMachine(t)
-	entries := []*raft.Log{{Index: 1, Term: 1, Type: raft.LogConfiguration}, entryOf(t, empty.store, 2, create())}
+	entries := []*raft.Log{members(1, "n1"), entryOf(t, empty.store, 2, create())}
 	for i := range n {
 		entries = append(entries, entryOf(t, empty.store, uint64(3+i), commit(fmt.Sprintf("f%d", i))))
 	}
@@ -225,72 +237,4 @@ func TestWait(t *testing.T) {
 	go func() { waited <- m.Wait(t.Context(), 100) }()
 	m.Apply(&raft.Log{Index: 5, Type: raft.LogNoop})
 	require.ErrorIs(t, <-waited, ErrStopped)
-}
-
-// sink is a raft.SnapshotSink in memory.
-type sink struct{ bytes.Buffer }
-
-func (*sink) ID() string    { return "test" }
-func (*sink) Cancel() error { return nil }
-func (*sink) Close() error  { return nil }
-
-func snapshotOf(t *testing.T, m *machine) []byte {
-	t.Helper()
-	s, err := m.Snapshot()
-	require.NoError(t, err)
-	defer s.Release()
-	var to sink
-	require.NoError(t, s.Persist(&to))
-	return to.Bytes()
-}
-
-func restore(m *machine, stream []byte) error {
-	return m.Restore(io.NopCloser(bytes.NewReader(stream)))
-}
-
-func TestSnapshotAndRestore(t *testing.T) {
-	entries := history(t, 6)
-	from := newMachine(t)
-	from.ApplyBatch(entries[:5])
-	stream := snapshotOf(t, from)
-
-	behind := newMachine(t)
-	behind.ApplyBatch(entries[:3])
-	waited := make(chan error)
-	go func() { waited <- behind.Wait(t.Context(), 5) }()
-	require.NoError(t, restore(behind, stream))
-	require.NoError(t, <-waited)
-	require.Equal(t, from.meta(t), behind.meta(t))
-
-	// The log begins again before the snapshot ends.
-	behind.ApplyBatch(entries[3:])
-	from.ApplyBatch(entries[5:])
-	require.Equal(t, from.meta(t), behind.meta(t))
-}
-
-func TestRestoreKeepsAStateThatIsNewer(t *testing.T) {
-	entries := history(t, 6)
-	from, ahead := newMachine(t), newMachine(t)
-	from.ApplyBatch(entries[:5])
-	stream := snapshotOf(t, from)
-	ahead.ApplyBatch(entries)
-	before := ahead.meta(t)
-	// Cut after the header: nothing of the rest is read.
-	require.NoError(t, restore(ahead, stream[:64]))
-	require.Equal(t, before, ahead.meta(t))
-	require.EqualValues(t, 8, ahead.Applied())
-}
-
-func TestRestoreOfADamagedStreamStops(t *testing.T) {
-	from := newMachine(t)
-	from.ApplyBatch(history(t, 2))
-	stream := snapshotOf(t, from)
-	for _, damage := range [][]byte{nil, stream[:20], stream[:len(stream)-1]} {
-		m := newMachine(t)
-		err := restore(m, damage)
-		require.ErrorIs(t, err, ErrStopped)
-		require.ErrorIs(t, err, store.ErrStream)
-		require.True(t, errors.Is(m.Err(), ErrStopped))
-		require.Zero(t, m.meta(t).AppliedIndex)
-	}
 }

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 
@@ -10,48 +11,140 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
+// PositionSink is the sink of a snapshot that is a record: nothing is written to it.
+type PositionSink interface {
+	raft.SnapshotSink
+	// Position is where raft says that the snapshot is.
+	Position() Position
+}
+
 // Snapshot takes hold of the present state. raft applies nothing meanwhile, so
-// the copying is left to Persist.
+// syncing is left to Persist.
 func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
-	if err := f.Err(); err != nil {
-		return nil, err
-	}
-	s, err := f.store.Snapshot()
+	s, err := f.point()
 	if err != nil {
 		return nil, err
 	}
-	return snapshot{s}, nil
+	return s, nil
 }
 
-type snapshot struct{ *store.Snapshot }
+func (f *FSM) point() (*snapshot, error) {
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	s := &snapshot{fsm: f}
+	var err error
+	s.Point, err = f.store.Point(func(m store.Meta) { s.at = f.positionAt(m) })
+	return s, err
+}
 
-// Persist writes the state to sink as one stream.
-func (s snapshot) Persist(sink raft.SnapshotSink) error {
-	_, err := s.WriteTo(sink)
+// snapshot is a state and where it is in the log.
+type snapshot struct {
+	*store.Point
+	fsm *FSM
+	at  Position
+}
+
+// Persist makes the state the one to recover from, at the position of sink, which
+// must be a PositionSink.
+func (s *snapshot) Persist(sink raft.SnapshotSink) error {
+	to, ok := sink.(PositionSink)
+	if !ok {
+		return errors.New("this snapshot can only be recorded, not written")
+	}
+	return s.commit(to.Position())
+}
+
+func (s *snapshot) commit(at Position) error {
+	err := s.Commit(func(last []byte) ([]byte, error) { return further(at, last) })
+	if errors.Is(err, store.ErrSync) {
+		return s.fsm.stop(err)
+	}
 	return err
 }
 
-// Restore replaces the state by that of a stream, unless the state holds all of
-// it already. raft's own index of a snapshot does not say so: it also counts
-// entries that the state never sees. A stream that cannot be installed stops the
-// FSM: the entries after it must not meet the old state.
+// Sync makes the present state the one to recover from. Any goroutine may call it.
+func (f *FSM) Sync() error {
+	s, err := f.point()
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return s.commit(s.at)
+}
+
+// Received is a state that another node has sent, as a reader for Restore: it is
+// not read.
+type Received struct {
+	*store.Receiver
+	At Position
+}
+
+// Read implements io.Reader, and always fails.
+func (*Received) Read([]byte) (int, error) {
+	return 0, errors.New("a received state is installed, not read")
+}
+
+// Close implements io.Closer. It removes what was not installed.
+func (r *Received) Close() error {
+	r.Abort()
+	return nil
+}
+
+// Restore replaces the state by a Received one, unless the state holds all of it
+// already. raft's own index of a snapshot does not say so: it also counts entries
+// that the state never sees. Of any other reader, a stream, only the beginning is
+// read: the state must hold all of it. What cannot be installed stops the FSM: the
+// entries after it must not meet the old state.
 func (f *FSM) Restore(r io.ReadCloser) error {
 	if err := f.Err(); err != nil {
 		return err
 	}
-	if err := f.install(bufio.NewReader(r)); err != nil {
+	if err := f.restore(r); err != nil {
 		return f.stop(fmt.Errorf("snapshot: %w", err))
 	}
 	return nil
 }
 
-func (f *FSM) install(r *bufio.Reader) error {
-	info, err := store.PeekStream(r)
-	if err != nil || info.Index <= f.Applied() {
+func (f *FSM) restore(r io.ReadCloser) error {
+	if wrapped, ok := r.(raft.ReadCloserWrapper); ok {
+		r = wrapped.WrappedReadCloser()
+	}
+	if received, ok := r.(*Received); ok {
+		return f.install(received)
+	}
+	info, err := store.PeekStream(bufio.NewReader(r))
+	if err == nil && info.Index > f.Applied() {
+		err = fmt.Errorf("it holds index %d, and the state only %d", info.Index, f.Applied())
+	}
+	return err
+}
+
+// install also takes the sender's word for the position when the state itself is
+// not needed: raft goes on from there.
+func (f *FSM) install(r *Received) error {
+	if reached := max(r.Info().Index, f.Applied()); reached > r.At.Index {
+		r.At.Received = reached
+	}
+	if r.Info().Index <= f.Applied() {
+		f.moveTo(r.At)
+		s, err := f.point()
+		if err != nil {
+			return err
+		}
+		defer s.Release()
+		return s.commit(r.At)
+	}
+	if err := f.store.Install(r.Receiver, r.At.encode()); err != nil {
 		return err
 	}
-	if err := f.store.Install(r); err != nil {
-		return err
-	}
+	f.moveTo(r.At)
 	return f.load()
+}
+
+// moveTo notes that the entries after at come next.
+func (f *FSM) moveTo(at Position) {
+	f.passing.Lock()
+	defer f.passing.Unlock()
+	f.passed = at
 }

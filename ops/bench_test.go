@@ -17,7 +17,7 @@ const (
 
 // benchStore has one topic with as many partitions.
 func benchStore(b *testing.B, partitions int) *store.Store {
-	s, err := store.Open(filepath.Join(b.TempDir(), "state.db"), store.Options{NoSync: true})
+	s, err := store.Open(filepath.Join(b.TempDir(), "state.db"), store.Options{Sync: store.SyncNever})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, s.Close()) })
 	create := &createTopic{topic: CreateTopic{TopicID: idA, TopicName: "a", NumPartitions: int32(partitions)}, maxPartitions: int64(partitions)}

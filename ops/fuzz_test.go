@@ -57,7 +57,7 @@ func FuzzApply(f *testing.F) {
 		}
 		path := filepath.Join(t.TempDir(), "state.db")
 		require.NoError(t, os.WriteFile(path, image, 0o600))
-		s, err := store.Open(path, store.Options{NoSync: true, InitialMmapBytes: 1 << 20})
+		s, err := store.Open(path, store.Options{Sync: store.SyncNever, InitialMmapBytes: 1 << 20})
 		require.NoError(t, err)
 		before := metaOf(t, s)
 		err = s.Update(func(tx *store.WriteTx) error {
@@ -83,7 +83,7 @@ func metaOf(t testing.TB, s *store.Store) (m store.Meta) {
 // a live topic and a deleted one, each with batches and producers.
 func sampleState(t testing.TB) []byte {
 	path := filepath.Join(t.TempDir(), "sample.db")
-	s, err := store.Open(path, store.Options{NoSync: true, InitialMmapBytes: 1 << 20})
+	s, err := store.Open(path, store.Options{Sync: store.SyncNever, InitialMmapBytes: 1 << 20})
 	require.NoError(t, err)
 	commit := func(key string, id store.TopicID) Command {
 		c := &commitFile{coalesce: true, request: CommitFileRequest{ObjectKey: key}}

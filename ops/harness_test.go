@@ -42,7 +42,7 @@ func newNode(t testing.TB, settings ops.Settings) *node {
 }
 
 func (n *node) open() {
-	s, err := store.Open(n.path, store.Options{NoSync: true, InitialMmapBytes: 1 << 24})
+	s, err := store.Open(n.path, store.Options{Sync: store.SyncNever, InitialMmapBytes: 1 << 24})
 	require.NoError(n.t, err)
 	n.store = s
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -35,6 +36,12 @@ const (
 	// tear the file. It is for states that can be made again.
 	SyncNever
 )
+
+// NoSpace says whether err is for want of space, on the disk or under MaxBytes. The
+// transaction is then undone, and may be tried again.
+func NoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, bolterrors.ErrMaxSizeReached)
+}
 
 // Options say how to open a Store. The zero value is a durable store.
 type Options struct {

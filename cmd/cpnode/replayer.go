@@ -41,7 +41,7 @@ func (r *replayer) open(dataDir string) (err error) {
 			return err
 		}
 	}
-	if r.store, err = store.Open(path, store.Options{NoSync: true}); err != nil {
+	if r.store, err = store.Open(path, store.Options{Sync: store.SyncNever}); err != nil {
 		return err
 	}
 	return r.store.View(func(tx *store.ReadTx) error {

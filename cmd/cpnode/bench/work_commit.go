@@ -158,7 +158,7 @@ func (l *Line) commitTargets(clients int, rates map[int]float64) {
 
 // entryOf is the log entry of a write on an empty state.
 func entryOf(path string, w ops.Write) (entry []byte, err error) {
-	s, err := store.Open(path, store.Options{NoSync: true})
+	s, err := store.Open(path, store.Options{Sync: store.SyncNever})
 	if err != nil {
 		return nil, err
 	}

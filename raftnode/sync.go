@@ -1,0 +1,79 @@
+package raftnode
+
+import (
+	"time"
+
+	"github.com/cpnode/cpnode/store"
+)
+
+// How the state is synced: see Config.StateSync.
+const (
+	StateSyncAlways   = "always"
+	StateSyncInterval = "interval"
+)
+
+// stateOptions are how the node opens its state file.
+func (c *Config) stateOptions() store.Options {
+	o := store.Options{Child: c.Child, MaxBytes: c.StateMaxBytes}
+	if c.StateSync == StateSyncInterval {
+		o.Sync = store.SyncInterval
+	}
+	return o
+}
+
+// syncState takes sync points, as long as the node runs: after an interval, or when
+// due says that there were many transactions. Where nothing was changed there is
+// nothing to do. What cannot be synced has stopped the node already.
+func (n *Node) syncState() {
+	tick := time.NewTicker(n.config.StateSyncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-n.due:
+		case <-n.ctx.Done():
+			return
+		}
+		if n.store.Unrecorded() == 0 {
+			continue
+		}
+		start := time.Now()
+		if err := n.fsm.Sync(); err != nil {
+			n.logger.Warn("the state was not synced", "error", err)
+			continue
+		}
+		n.metrics.syncTime.Observe(time.Since(start).Seconds())
+	}
+}
+
+// applied is called after each transaction.
+func (n *Node) applied() {
+	if n.store.Unrecorded() < uint64(n.config.StateSyncMaxTransactions) {
+		return
+	}
+	select {
+	case n.due <- struct{}{}:
+	default: // a sync point is on its way
+	}
+}
+
+// spaceRetry is the pause before entries that found no space are applied again.
+const spaceRetry = 500 * time.Millisecond
+
+// noSpace waits for space for the state machine: see fsm.Owner.
+func (n *Node) noSpace(err error) (again bool) {
+	if err == nil {
+		n.full.Store(nil)
+		n.logger.Info("there is space again, entries are applied")
+		return true
+	}
+	if n.full.Swap(&err) == nil {
+		n.logger.Error("no space to apply entries, they wait", "error", err)
+	}
+	select {
+	case <-time.After(spaceRetry):
+		return true
+	case <-n.ctx.Done():
+		return false
+	}
+}

@@ -206,11 +206,10 @@ func TestNewerFeatureLevelStops(t *testing.T) {
 	m := newMachine(t)
 	m.ApplyBatch(history(t, 1))
 	require.NoError(t, m.store.Update(func(tx *store.WriteTx) error { tx.SetFeatureLevel(ops.FeatureLevel + 1); return nil }))
-	_, err := New(m.store, func(error) {})
+	_, err := New(m.store, m.owner())
 	require.ErrorContains(t, err, "run a newer release on this node")
-	stream := snapshotOf(t, m)
 	behind := newMachine(t)
-	require.ErrorIs(t, restore(behind, stream), ErrStopped)
+	require.ErrorIs(t, behind.Restore(receive(t, behind, streamOf(t, m), position(3, "n1"))), ErrStopped)
 }
 
 func TestStorageErrorStops(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand"
 	"path/filepath"
 	"testing"
@@ -192,7 +193,13 @@ func (r *modelRun) installOnReplica() {
 	var stream bytes.Buffer
 	_, err = snapshot.WriteTo(&stream)
 	require.NoError(r.rt, err)
-	require.NoError(r.rt, r.replica.store.Install(&stream))
+	received, err := r.replica.store.Receive()
+	require.NoError(r.rt, err)
+	_, err = io.Copy(received, &stream)
+	require.NoError(r.rt, err)
+	_, err = received.Finish()
+	require.NoError(r.rt, err)
+	require.NoError(r.rt, r.replica.store.Install(received, nil))
 	r.copied, r.replica.index = len(r.node.log), r.node.index
 	require.Equal(r.rt, r.node.meta(), r.replica.meta())
 }

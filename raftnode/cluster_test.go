@@ -3,17 +3,17 @@ package raftnode
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
 )
 
 // writers commit objects under keys of their own to whoever leads until the
@@ -166,9 +166,7 @@ func TestLaggingFollowerGetsASnapshot(t *testing.T) {
 	n := c.start(away)
 	ready(t, n)
 	c.settled()
-	snapshots, err := raft.NewFileSnapshotStore(c.configs[away].DataDir, 1, io.Discard)
-	require.NoError(t, err)
-	newest, err := newestSnapshot(snapshots)
+	newest, err := newestSnapshot(n.log.snapshots)
 	require.NoError(t, err)
 	require.Greater(t, newest.Index, uint64(50))
 
@@ -183,27 +181,17 @@ func TestLaggingFollowerGetsASnapshot(t *testing.T) {
 	ready(t, c.nodes[away])
 }
 
-func TestLostStateFileComesBackFromSnapshotAndLog(t *testing.T) {
+func TestLostStateFileIsDamage(t *testing.T) {
+	dir, _ := stoppedDir(t)
 	config := testConfig(t, "n1")
-	config.TrailingLogs, config.SnapshotThreshold, config.SnapshotInterval = 5, 20, 20*time.Millisecond
-	n, err := Open(config)
-	require.NoError(t, err)
-	ready(t, n)
-	createTopic(t, n)
-	for i := range 60 {
-		mustCommit(t, n, fmt.Sprint(i), int32(i%4))
-	}
-	eventually(t, func() bool {
-		first, err := n.log.FirstIndex()
-		return err == nil && first > 20
-	}, "the log is cut")
-	before := meta(t, n)
-	require.NoError(t, n.Close())
+	config.DataDir = dir
 	removeFile(t, config, stateFile)
-	n = openNode(t, config)
-	ready(t, n)
-	eventually(t, func() bool { return n.fsm.Applied() >= before.AppliedIndex }, "the log is read again")
-	require.Equal(t, before, meta(t, n))
+	_, err := Open(config)
+	require.ErrorIs(t, err, store.ErrCorrupt)
+	require.NoFileExists(t, filepath.Join(dir, stateFile), "an empty state would begin in the middle of the log")
+	removeFile(t, config, recordsFile)
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrLogLost, "nor when nothing says what was there")
 }
 
 // Random operations from several clients, retried on whoever leads, leave three

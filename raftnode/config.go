@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
 )
 
 // Peer is one voter of the cluster.
@@ -63,11 +64,20 @@ type Config struct {
 	SnapshotThreshold uint64
 	SnapshotInterval  time.Duration
 
-	// StateSync says when the state file is synced: "always", with every
-	// transaction.
-	StateSync string
-	// StateMaxBytes bounds the state file; 0 is no bound.
+	// StateSync says when the state file is synced: "always" with every transaction;
+	// "interval" when StateSyncInterval has passed or StateSyncMaxTransactions were
+	// made since the last time, and with every snapshot. What a crash of the machine
+	// takes from the state then comes back from the log.
+	StateSync                string
+	StateSyncInterval        time.Duration
+	StateSyncMaxTransactions int
+	// StateMaxBytes bounds the state file; 0 is 64 GiB with StateSync "interval", else
+	// no bound. Entries that do not fit wait.
 	StateMaxBytes int
+	// Child verifies a state file that a crash of the machine may have torn, in a
+	// process of its own. The zero value starts this executable, whose main must call
+	// ChildMain first; without either such a file is refused.
+	Child store.Child
 
 	// Logger takes the node's and raft's lines; nil drops them.
 	Logger *slog.Logger
@@ -81,9 +91,6 @@ type Config struct {
 	confirm confirmFunc
 }
 
-// StateSyncAlways syncs the state file with every transaction.
-const StateSyncAlways = "always"
-
 // DefaultConfig is everything but NodeID, DataDir and the addresses. Its timers
 // let the others notice a dead leader within a second and have a new one within
 // two, also on machines where a disk write now and then takes 200 ms.
@@ -96,7 +103,8 @@ func DefaultConfig() Config {
 		LeaderLeaseTimeout: 500 * time.Millisecond, CommitTimeout: 50 * time.Millisecond,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
-		StateSync: StateSyncAlways, Now: time.Now,
+		StateSync: StateSyncAlways, StateSyncInterval: time.Second, StateSyncMaxTransactions: 200,
+		Now: time.Now,
 	}
 }
 
@@ -117,8 +125,14 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("OutcomeTimeout: must be positive")
 	case c.ReadTimeout <= 0:
 		return fmt.Errorf("ReadTimeout: must be positive")
-	case c.StateSync != StateSyncAlways:
-		return fmt.Errorf("StateSync: %q must be %q", c.StateSync, StateSyncAlways)
+	case c.StateSync != StateSyncAlways && c.StateSync != StateSyncInterval:
+		return fmt.Errorf("StateSync: %q must be %q or %q", c.StateSync, StateSyncAlways, StateSyncInterval)
+	case c.StateSyncInterval <= 0:
+		return fmt.Errorf("StateSyncInterval: must be positive")
+	case c.StateSyncMaxTransactions < 1:
+		return fmt.Errorf("StateSyncMaxTransactions: %d must be at least 1", c.StateSyncMaxTransactions)
+	case c.StateMaxBytes < 0:
+		return fmt.Errorf("StateMaxBytes: must not be negative")
 	case c.Now == nil:
 		return fmt.Errorf("Now: must be given")
 	}
@@ -204,7 +218,7 @@ func (c *Config) RaftConfig() *raft.Config {
 	r.MaxAppendEntries, r.BatchApplyCh = c.MaxAppendEntries, true
 	r.TrailingLogs, r.SnapshotThreshold, r.SnapshotInterval = c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval
 	r.NoLegacyTelemetry = true
-	// The state file says itself how far it is; see Node.restoreState.
+	// A snapshot is a record of the state file, which is there already.
 	r.NoSnapshotRestoreOnStart = true
 	return r
 }

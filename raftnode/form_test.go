@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,11 +91,13 @@ func TestCrashWhileForming(t *testing.T) {
 			changeIdentity(t, c, func(id *identity) { id.Members, id.Cluster, id.Joined = nil, clusterID{}, false })
 			removeFile(t, c, logFile)
 			removeFile(t, c, stateFile)
+			removeFile(t, c, recordsFile)
 		},
 		"before the log began": func(t *testing.T, c Config) {
 			changeIdentity(t, c, func(id *identity) { id.Joined = false })
 			removeFile(t, c, logFile)
 			removeFile(t, c, stateFile)
+			removeFile(t, c, recordsFile)
 		},
 		"before it said so": func(t *testing.T, c Config) {
 			changeIdentity(t, c, func(id *identity) { id.Joined = false })
@@ -204,6 +207,7 @@ func TestLostLogIsRefused(t *testing.T) {
 	_, err = Open(config)
 	require.ErrorIs(t, err, ErrLogLost)
 	removeFile(t, config, stateFile)
+	removeFile(t, config, recordsFile)
 	_, err = Open(config)
 	require.ErrorIs(t, err, ErrLogLost, "not even with the state gone as well")
 
@@ -222,6 +226,8 @@ func TestLostLogIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.bolt.DeleteRange(cut[0], cut[1]))
 		require.NoError(t, s.Close())
+		// With a record at the state's index the log would not be needed before it.
+		removeFile(t, config, recordsFile)
 		_, err = Open(config)
 		require.ErrorIs(t, err, ErrLogLost)
 		require.ErrorContains(t, err, problem)
@@ -237,10 +243,8 @@ func TestFilesAreThisUsersOnly(t *testing.T) {
 		require.NoError(t, err)
 		return info.Mode().Perm()
 	}
-	for _, dir := range []string{".", snapshotDir} {
-		require.EqualValues(t, 0o700, mode(dir), dir)
-	}
-	for _, file := range []string{identityFile, logFile, stateFile} {
+	require.EqualValues(t, 0o700, mode("."))
+	for _, file := range []string{identityFile, logFile, stateFile, recordsFile} {
 		require.EqualValues(t, 0o600, mode(file), file)
 	}
 }
@@ -290,8 +294,9 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	ready(t, n)
 	createTopic(t, n)
 	mustCommit(t, n, "a", 0)
-	require.NoError(t, n.log.bolt.StoreLog(&raft.Log{Index: 2, Term: 2, Data: []byte("not sealed")}))
+	last := n.raft.LastIndex()
+	require.NoError(t, n.log.bolt.StoreLog(&raft.Log{Index: last, Term: 2, Data: []byte("not sealed")}))
 	require.NoError(t, n.Close())
 	_, err = Open(config)
-	require.ErrorContains(t, err, "raft log is damaged: entry 2 ")
+	require.ErrorContains(t, err, fmt.Sprintf("raft log is damaged: entry %d ", last))
 }

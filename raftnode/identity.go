@@ -84,7 +84,6 @@ const (
 	identityFile   = "node.json"
 	stateFile      = "state.db"
 	logFile        = "raft.db"
-	snapshotDir    = "snapshots"
 )
 
 func (id *identity) formed() bool { return len(id.Members) > 0 }

@@ -210,7 +210,8 @@ func (s *logStore) IsMonotonic() bool { return true }
 // DeleteRange deletes the oldest entries up to last, or the newest from first on,
 // in steps: what remains is without a hole whenever the process dies.
 //
-// Entries up to the newest snapshot are only ever deleted as the oldest, those
+// Entries up to the newest snapshot, which is the newest durable record of the
+// state, are only ever deleted as the oldest, those
 // after it as the newest. When raft asks for the whole log after installing a
 // snapshot, it still counts on what came after the snapshot: that is kept.
 func (s *logStore) DeleteRange(first, last uint64) error {
@@ -220,6 +221,10 @@ func (s *logStore) DeleteRange(first, last uint64) error {
 		return err
 	}
 	if snapshot == nil || first > snapshot.Index {
+		newest, err := s.LastIndex()
+		if err != nil || last < newest {
+			return err // a compaction, up to what is not durable in the state yet
+		}
 		return s.deleteNewest(first)
 	}
 	return s.deleteOldest(min(last, snapshot.Index))

@@ -29,6 +29,7 @@ type metrics struct {
 	confirmTime   prometheus.Histogram
 	restoreTime   prometheus.Histogram
 	persistTime   prometheus.Histogram
+	syncTime      prometheus.Histogram
 }
 
 var (
@@ -54,9 +55,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		confirmations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_leader_confirmations_total", Help: "Rounds of term questions for linearizable reads, by outcome."}, []string{"outcome"}),
 		confirmTime:   histogram("cpnode_leader_confirmation_duration_seconds", "Time of one round of term questions.", ioSeconds),
 	}
-	m.persistTime = histogram("cpnode_snapshot_duration_seconds", "Time to copy the state into a snapshot.", copySeconds)
+	m.persistTime = histogram("cpnode_snapshot_duration_seconds", "Time to record the state as a snapshot.", ioSeconds)
+	m.syncTime = histogram("cpnode_state_sync_duration_seconds", "Time of one sync point of the state, without snapshots.", ioSeconds)
 	m.restoreTime = histogram("cpnode_restore_duration_seconds", "Time to install a snapshot as the state.", copySeconds)
-	m.collectors = []prometheus.Collector{m.persistTime, m.restoreTime, m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
+	m.collectors = []prometheus.Collector{m.persistTime, m.syncTime, m.restoreTime, m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
 	return m
 }
 
@@ -162,6 +164,7 @@ func (m *metrics) confirmed(d time.Duration, err error) {
 type timedFSM struct {
 	*fsm.FSM
 	metrics *metrics
+	applied func() // called after each transaction
 }
 
 // ApplyBatch implements raft.BatchingFSM.
@@ -170,6 +173,7 @@ func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
 	answers := t.FSM.ApplyBatch(entries)
 	t.metrics.applySeconds.Observe(time.Since(start).Seconds())
 	t.metrics.batchEntries.Observe(float64(len(entries)))
+	t.applied()
 	return answers
 }
 

@@ -45,7 +45,9 @@ type Node struct {
 
 	ctx        context.Context // ends when the node stops
 	cancel     context.CancelFunc
-	done       sync.WaitGroup // goroutines that end with ctx
+	done       sync.WaitGroup        // goroutines that end with ctx
+	due        chan struct{}         // many transactions were made since the last sync point
+	full       atomic.Pointer[error] // why entries wait for space; nil while there is some
 	failure    atomic.Pointer[error]
 	failed     chan struct{}
 	closing    atomic.Bool
@@ -66,7 +68,7 @@ func Open(config Config) (*Node, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		config: config, logger: config.Logger, failed: make(chan struct{}), ctx: ctx, cancel: cancel,
+		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		inFlight: inFlight{maxEntries: config.MaxProposals, maxBytes: config.MaxProposalBytes},
 	}
 	if err := n.open(); err != nil {
@@ -93,7 +95,7 @@ func (n *Node) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := n.restoreState(snapshots); err != nil {
+	if err := n.checkLog(); err != nil {
 		return err
 	}
 	if n.network, err = listen(n.config.RaftAddr, n.identity.Load, n.logger); err != nil {
@@ -118,55 +120,28 @@ func (n *Node) adoptMembers(id *identity) {
 	n.config.Peers = id.peers()
 }
 
-func (n *Node) openFiles(dir string) (raft.SnapshotStore, error) {
-	if err := os.MkdirAll(filepath.Join(dir, snapshotDir), 0o700); err != nil {
-		return nil, fmt.Errorf("snapshots: %w", err)
+// openFiles opens the state first: its records are raft's snapshots, which the log
+// asks how much of it may be deleted.
+func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
+	if n.store, err = store.Open(filepath.Join(dir, stateFile), n.config.stateOptions()); err != nil {
+		return nil, err
 	}
-	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, retainedSnapshots, raftLogger(n.logger))
+	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.noSpace})
 	if err != nil {
-		return nil, fmt.Errorf("snapshots: %w", err)
-	}
-	if n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed); err != nil {
 		return nil, err
 	}
-	if n.store, err = store.Open(filepath.Join(dir, stateFile), store.Options{MaxBytes: n.config.StateMaxBytes}); err != nil {
-		return nil, err
-	}
-	n.fsm, err = fsm.New(n.store, func(err error) { n.fail(err) })
+	snapshots = &snapshotStore{store: n.store}
+	n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed)
 	return snapshots, err
-}
-
-// retainedSnapshots is one: each is a copy of the state.
-const retainedSnapshots = 1
-
-// restoreState brings the state to the newest snapshot where it is not beyond it,
-// and makes sure that state, snapshots and log belong together.
-func (n *Node) restoreState(snapshots raft.SnapshotStore) error {
-	snapshot, err := newestSnapshot(snapshots)
-	if err != nil {
-		return fmt.Errorf("snapshots: %w", err)
-	}
-	var covered uint64
-	if snapshot != nil {
-		covered = snapshot.Index
-	}
-	// A snapshot's index counts entries that the state never sees, so a state
-	// below it may still hold all of it; Restore knows.
-	if n.fsm.Applied() < covered {
-		_, r, err := snapshots.Open(snapshot.ID)
-		if err != nil {
-			return fmt.Errorf("snapshot %s: %w", snapshot.ID, err)
-		}
-		if err := errors.Join(n.fsm.Restore(r), r.Close()); err != nil {
-			return err
-		}
-	}
-	return n.checkLog(covered)
 }
 
 // checkLog refuses a log that lacks entries which the state holds, or needs: a
 // node that has lost what it promised must not vote.
-func (n *Node) checkLog(covered uint64) error {
+func (n *Node) checkLog() error {
+	at, err := fsm.RecordedPosition(n.store)
+	if err != nil {
+		return err
+	}
 	first, err := n.log.FirstIndex()
 	if err != nil {
 		return err
@@ -176,12 +151,14 @@ func (n *Node) checkLog(covered uint64) error {
 		return err
 	}
 	const advice = "this node must be rebuilt from an empty directory under a new name"
-	switch applied := n.fsm.Applied(); {
-	case max(last, covered) < applied:
-		return fmt.Errorf("%w: it ends at %d, the state at %d; %s", ErrLogLost, max(last, covered), applied, advice)
-	case first > covered+1:
-		return fmt.Errorf("%w: it begins at %d, the snapshot ends at %d; %s", ErrLogLost, first, covered, advice)
-	case last == 0 && covered == 0 && n.identity.Load().Joined:
+	switch applied, end := n.fsm.Applied(), max(last, at.Index, at.Received); {
+	case end < applied:
+		return fmt.Errorf("%w: it ends at %d, the state at %d; %s", ErrLogLost, end, applied, advice)
+	case first > at.Index+1:
+		return fmt.Errorf("%w: it begins at %d, the snapshot ends at %d; %s", ErrLogLost, first, at.Index, advice)
+	case last == 0 && at.Index > 0 && n.log.term.Load() == 0:
+		return fmt.Errorf("%w: it holds no promise, the snapshot ends at %d; %s", ErrLogLost, at.Index, advice)
+	case last == 0 && at.Index == 0 && n.identity.Load().Joined:
 		return fmt.Errorf("%w: it is empty; %s", ErrLogLost, advice)
 	}
 	return n.log.scanGaps(n.fsm.Applied())
@@ -224,7 +201,7 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	if err != nil {
 		return err
 	}
-	n.raft, err = raft.NewRaft(config, &timedFSM{n.fsm, n.metrics}, cache, n.log, snapshots, n.transport)
+	n.raft, err = raft.NewRaft(config, &timedFSM{n.fsm, n.metrics, n.applied}, cache, n.log, snapshots, n.transport)
 	if err != nil {
 		return err
 	}
@@ -241,6 +218,7 @@ func (n *Node) start() {
 	n.network.handle(kindForm, n.serveForm)
 	n.network.start()
 	n.run(func() { n.confirmer.run(n.ctx) })
+	n.run(n.syncState)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))
@@ -381,6 +359,9 @@ func (n *Node) release() error {
 		n.forwards.close()
 	}
 	n.done.Wait()
+	if n.fsm != nil && n.Err() == nil {
+		errs = append(errs, n.fsm.Sync()) // the next start reads less of the log
+	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}

@@ -2,7 +2,6 @@ package raftnode
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hashicorp/raft"
-
+	"github.com/cpnode/cpnode/fsm"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -23,6 +21,7 @@ type DirReport struct {
 	Log       LogReport    `json:"log"`
 	// SnapshotIndex is that of the newest snapshot, 0 when there is none.
 	SnapshotIndex uint64 `json:"snapshot_index"`
+	received      uint64 // of its position
 
 	// Problem says that the parts do not belong together, empty when they do.
 	Problem string `json:"problem,omitempty"`
@@ -100,38 +99,24 @@ func CopyState(dir, path string) (err error) {
 	return errors.Join(err, to.Close())
 }
 
-// findSnapshot reads what raft wrote beside each snapshot: its own way in would
-// write to the directory.
+// findSnapshot finds the record that the state file goes with.
 func (r *DirReport) findSnapshot(dir string) error {
-	metas, err := filepath.Glob(filepath.Join(dir, snapshotDir, "*", "meta.json"))
-	if err != nil {
+	record, ok, err := store.NewestRecord(filepath.Join(dir, stateFile), r.State.AppliedIndex)
+	if err != nil || !ok {
 		return err
 	}
-	for _, path := range metas {
-		if filepath.Ext(filepath.Dir(path)) == unfinishedSnapshot {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var meta raft.SnapshotMeta
-		if err := json.Unmarshal(data, &meta); err != nil {
-			r.Problem = fmt.Sprintf("%s does not decode: %v", path, err)
-			return nil
-		}
-		r.SnapshotIndex = max(r.SnapshotIndex, meta.Index)
+	at, err := fsm.DecodePosition(record.Part)
+	if err != nil {
+		r.Problem = err.Error()
 	}
+	r.SnapshotIndex, r.received = at.Index, at.Received
 	return nil
 }
-
-// unfinishedSnapshot ends the names of snapshots that were not finished.
-const unfinishedSnapshot = ".tmp"
 
 // together says what is missing between snapshot, log and state, of parts that are
 // each whole.
 func (r *DirReport) together() string {
-	last := max(r.Log.LastIndex, r.SnapshotIndex)
+	last := max(r.Log.LastIndex, r.SnapshotIndex, r.received)
 	switch {
 	case r.State.Err() != nil || r.Log.Err() != nil:
 		return ""

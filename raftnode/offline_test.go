@@ -62,9 +62,9 @@ func TestCheckDirFindsWhatIsLost(t *testing.T) {
 			s, err := openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
-			require.NoError(t, os.RemoveAll(filepath.Join(dir, snapshotDir)))
+			require.NoError(t, os.Remove(filepath.Join(dir, recordsFile)))
 		},
-		"snapshot": func(t *testing.T, dir string) { require.NoError(t, os.RemoveAll(filepath.Join(dir, snapshotDir))) },
+		"snapshot": func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, recordsFile))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := stoppedDir(t)

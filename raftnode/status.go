@@ -74,6 +74,9 @@ func (n *Node) Ready() error {
 		}
 		return errors.New("the cluster is not formed yet")
 	}
+	if why := n.full.Load(); why != nil {
+		return fmt.Errorf("there is no space to apply entries: %w", *why)
+	}
 	leader := n.LeaderID()
 	switch {
 	case leader == "":

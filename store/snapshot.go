@@ -110,6 +110,11 @@ func (s *Snapshot) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// WriteTo writes what was not read yet of the stream.
+func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{s}) // without this method
+}
+
 // Detach copies what was not read yet to a file without a name beside the state,
 // and lets go of the state: a slow reader then holds up no page.
 func (s *Snapshot) Detach() error {

@@ -14,7 +14,7 @@ import (
 type verified struct {
 	Index   uint64 `json:"index"`
 	Term    uint64 `json:"term"`
-	Schema  uint64 `json:"schema"` // version of the layout, which is not judged
+	Schema  uint64 `json:"schema"`            // version of the layout, which is not judged
 	Problem string `json:"problem,omitempty"` // the first, empty when all is well
 }
 

@@ -50,12 +50,12 @@ func (r *logReplay) run(ctx context.Context, head logHead, lines *lineReader) (d
 	if err := r.base(path); err != nil {
 		return done, err
 	}
-	state, err := store.Open(path, store.Options{NoSync: true})
+	state, err := store.Open(path, store.Options{Sync: store.SyncNever})
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
-	machine, err := fsm.New(state, func(error) {})
+	machine, err := fsm.New(state, fsm.Owner{Stopped: func(error) {}, NoSpace: func(error) bool { return false }})
 	if err != nil {
 		return done, err
 	}

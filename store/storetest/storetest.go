@@ -15,7 +15,7 @@ import (
 // in which every invariant holds.
 func Open(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(filepath.Join(t.TempDir(), "state.db"), store.Options{NoSync: true})
+	s, err := store.Open(filepath.Join(t.TempDir(), "state.db"), store.Options{Sync: store.SyncNever})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, s.Close())

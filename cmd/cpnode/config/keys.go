@@ -94,8 +94,16 @@ var stateKeys = []Key{
 		"The same of expire-producers, expire-fences and expire-replays."},
 	{"request.max.items.per.entry", false, func(c *Config) value { return count(&c.Node.Settings.ItemRows, 1, 100_000) },
 		"Items that one log entry of an operation over many logs or files may take."},
-	{"state.sync", false, func(c *Config) value { return oneOf{&c.Node.StateSync, []string{raftnode.StateSyncAlways}} },
-		"When the state file is synced: with every transaction."},
+	{"state.sync", false, func(c *Config) value {
+		return oneOf{&c.Node.StateSync, []string{raftnode.StateSyncAlways, raftnode.StateSyncInterval}}
+	},
+		"When the state file is synced: with every transaction, or at sync points, from which the log brings back what a crash of the machine took."},
+	{"state.sync.interval.ms", false, func(c *Config) value { return millis(&c.Node.StateSyncInterval, 1, 3_600_000) },
+		"Longest time between two sync points while the state changes."},
+	{"state.sync.max.transactions", false, func(c *Config) value { return count(&c.Node.StateSyncMaxTransactions, 1, 1_000_000) },
+		"Most transactions on the state between two sync points: bounds how far the file grows between them."},
+	{"state.max.bytes", false, func(c *Config) value { return bytes(&c.Node.StateMaxBytes, 0, 64*1024*gib) },
+		"Size that the state file may grow to; entries that do not fit wait. 0: 64 GiB with state.sync interval, else no bound."},
 }
 
 var limitKeys = []Key{

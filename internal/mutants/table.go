@@ -152,8 +152,8 @@ var mutations = []mutation{
 	},
 	{
 		name: "older snapshot installed",
-		file: "fsm/snapshot.go", old: "info.Index <= f.Applied()", new: "info.Index == 0",
-		pkg: "./fsm", run: "TestRestoreKeepsAStateThatIsNewer",
+		file: "fsm/snapshot.go", old: "r.Info().Index <= f.Applied()", new: "r.Info().Index == 0",
+		pkg: "./fsm", run: "TestInstallKeepsAStateThatIsNewer",
 	},
 	{
 		name: "checksum of the raft log not compared",

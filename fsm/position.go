@@ -75,6 +75,14 @@ func (f *FSM) pass(entries []*raft.Log) {
 	}
 }
 
+// Members is the last configuration of raft's that the state has passed, which is
+// committed, and its index; 0 while none is known.
+func (f *FSM) Members() (raft.Configuration, uint64) {
+	f.passing.Lock()
+	defer f.passing.Unlock()
+	return f.passed.Configuration, f.passed.ConfigurationIndex
+}
+
 // positionAt is the position of a state, or the zero one while it is not known.
 func (f *FSM) positionAt(m store.Meta) Position {
 	f.passing.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
-// Peer is one voter of the cluster.
+// Peer is one node of the cluster.
 type Peer struct {
 	ID   string `json:"id"`
 	Addr string `json:"addr"` // host:port of its raft port, resolved at each dial
@@ -30,11 +30,26 @@ type Config struct {
 	// RaftAddr is the host:port to listen on. Port 0 picks a free one.
 	RaftAddr string
 	// RaftAdvertise is where others reach this node; empty: the address of this
-	// node in Peers, or of a node without peers the one it listens on.
+	// node in Peers, or else the one it listens on.
 	RaftAdvertise string
-	// Peers is every node of the cluster, this one included, the same on all of
-	// them. Empty: the node is a cluster of its own.
+	// HTTPAdvertise is where clients reach this node, for others to know; it may be
+	// empty.
+	HTTPAdvertise string
+	// Peers is every node of the cluster, this one included. Those who form it are
+	// given the same. Later it only says where to look for the others. Empty at the
+	// first start: the node is a cluster of its own.
 	Peers []Peer
+
+	// RaftTLS and RaftSecretFile are how nodes know each other: by certificates, or
+	// by what a file holds, the same on all. At most one of them is given.
+	RaftTLS        TLSFiles
+	RaftSecretFile string
+	// Insecure allows neither, with a RaftAddr that is not on loopback.
+	Insecure bool
+
+	// DeadNodeCleanup is how long a voter may be silent before the leader removes
+	// it, while more than three are left; 0 is for ever.
+	DeadNodeCleanup time.Duration
 
 	// Settings go into log entries and bound requests.
 	Settings ops.Settings
@@ -48,7 +63,7 @@ type Config struct {
 	ReadTimeout time.Duration
 
 	// HeartbeatTimeout, ElectionTimeout, LeaderLeaseTimeout and CommitTimeout
-	// are raft's. A cluster of one uses far shorter ones to elect itself.
+	// are raft's.
 	HeartbeatTimeout   time.Duration
 	ElectionTimeout    time.Duration
 	LeaderLeaseTimeout time.Duration
@@ -89,6 +104,9 @@ type Config struct {
 
 	// confirm overrides how leadership is confirmed, for tests that compare.
 	confirm confirmFunc
+	// pollInterval is how often a leader asks the members how they are, and a node
+	// without a leader whether it still is one.
+	pollInterval time.Duration
 }
 
 // DefaultConfig is everything but NodeID, DataDir and the addresses. Its timers
@@ -104,7 +122,7 @@ func DefaultConfig() Config {
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
 		StateSync: StateSyncAlways, StateSyncInterval: time.Second, StateSyncMaxTransactions: 200,
-		Now: time.Now,
+		Now: time.Now, pollInterval: time.Second,
 	}
 }
 
@@ -138,6 +156,9 @@ func (c *Config) Validate() error {
 	}
 	if err := validAddr(c.RaftAddr, true); err != nil {
 		return fmt.Errorf("RaftAddr: %w", err)
+	}
+	if err := c.validateSecurity(); err != nil {
+		return err
 	}
 	if err := c.validatePeers(); err != nil {
 		return err
@@ -173,7 +194,39 @@ func (c *Config) validatePeers() error {
 	if len(c.Peers) > 0 && !ids[c.NodeID] {
 		return fmt.Errorf("Peers: this node (%s) is missing", c.NodeID)
 	}
+	if len(c.Peers) == 0 && c.RaftAdvertise == "" && wildcard(c.RaftAddr) {
+		return fmt.Errorf("RaftAdvertise: must be given: RaftAddr %s is not an address that others can dial", c.RaftAddr)
+	}
 	return nil
+}
+
+func wildcard(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "" || ip != nil && ip.IsUnspecified())
+}
+
+func (c *Config) validateSecurity() error {
+	t := c.RaftTLS
+	switch {
+	case t.given() && (t.CertFile == "" || t.KeyFile == "" || t.CAFile == ""):
+		return fmt.Errorf("RaftTLS: certificate, key and authority go together")
+	case t.given() && c.RaftSecretFile != "":
+		return fmt.Errorf("RaftSecretFile: is not used with RaftTLS; give one of them")
+	case !t.given() && c.RaftSecretFile == "" && !c.Insecure && !onLoopback(c.RaftAddr):
+		return fmt.Errorf("RaftAddr: %s is not a loopback address, and whoever reaches it could change the cluster; give RaftTLS or RaftSecretFile, or Insecure on a network you trust", c.RaftAddr)
+	case c.DeadNodeCleanup < 0:
+		return fmt.Errorf("DeadNodeCleanup: must not be negative")
+	}
+	return nil
+}
+
+// onLoopback says whether nobody beyond this machine can reach an address. A name
+// other than localhost may become anything.
+func onLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 const maxNodeID = 64
@@ -189,31 +242,25 @@ func validNodeID(id string) bool {
 
 // validAddr checks host:port. Others cannot dial a wildcard address or port 0.
 func validAddr(addr string, toListen bool) error {
-	host, port, err := net.SplitHostPort(addr)
+	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("%q is not host:port", addr)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
 		return fmt.Errorf("%q: port %q is not a port", addr, port)
 	}
-	if ip := net.ParseIP(host); !toListen && (host == "" || port == "0" || ip != nil && ip.IsUnspecified()) {
+	if !toListen && (port == "0" || wildcard(addr)) {
 		return fmt.Errorf("%q is not an address that others can dial", addr)
 	}
 	return nil
 }
 
-// singleTimeout is how long a node that is its own cluster waits before it elects
-// itself: there is nobody to hear from.
-const singleTimeout = 10 * time.Millisecond
-
-// RaftConfig is the raft configuration that the node runs with, without logger.
+// RaftConfig is the raft configuration that the node runs with, without logger and
+// with the node's name for its server id.
 func (c *Config) RaftConfig() *raft.Config {
 	r := raft.DefaultConfig()
 	r.LocalID = raft.ServerID(c.NodeID)
 	r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout
-	if len(c.Peers) <= 1 {
-		r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = singleTimeout, singleTimeout, singleTimeout
-	}
 	r.CommitTimeout = c.CommitTimeout
 	r.MaxAppendEntries, r.BatchApplyCh = c.MaxAppendEntries, true
 	r.TrailingLogs, r.SnapshotThreshold, r.SnapshotInterval = c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval

@@ -24,7 +24,7 @@ type confirmer struct {
 	wake chan struct{}
 
 	askersMu sync.Mutex
-	askers   map[raft.ServerAddress]*asker
+	askers   map[raft.ServerID]*asker
 }
 
 // round is one confirmation.
@@ -39,7 +39,7 @@ func newConfirmer(n *Node, confirm confirmFunc) *confirmer {
 	if confirm == nil {
 		confirm = askMajority
 	}
-	return &confirmer{node: n, confirm: confirm, wake: make(chan struct{}, 1), askers: map[raft.ServerAddress]*asker{}}
+	return &confirmer{node: n, confirm: confirm, wake: make(chan struct{}, 1), askers: map[raft.ServerID]*asker{}}
 }
 
 // lead waits for a confirmation that began after this call and returns its round,
@@ -110,19 +110,14 @@ func (c *confirmer) carryOut(r *round) {
 func askMajority(ctx context.Context, n *Node, l *leadership) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	servers := n.raft.GetConfiguration().Configuration().Servers
-	answers := make(chan uint64, len(servers))
-	voters := 0
-	for _, s := range servers {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
-		voters++
-		if s.ID != raft.ServerID(n.config.NodeID) {
-			n.confirmer.asker(s.Address).ask(&question{ctx: ctx, answer: func(term uint64) { answers <- term }})
+	all := voters(n.servers())
+	answers := make(chan uint64, len(all))
+	for _, s := range all {
+		if s.ID != n.id() {
+			n.confirmer.asker(s.ID).ask(&question{ctx: ctx, answer: func(term uint64) { answers <- term }})
 		}
 	}
-	for missing := voters / 2; missing > 0; missing-- {
+	for missing := len(all) / 2; missing > 0; missing-- {
 		select {
 		case term := <-answers:
 			if term > l.term {
@@ -135,14 +130,14 @@ func askMajority(ctx context.Context, n *Node, l *leadership) error {
 	return nil
 }
 
-// asker is the one that asks the node at addr.
-func (c *confirmer) asker(addr raft.ServerAddress) *asker {
+// asker is the one that asks the node with the id.
+func (c *confirmer) asker(id raft.ServerID) *asker {
 	c.askersMu.Lock()
 	defer c.askersMu.Unlock()
-	a := c.askers[addr]
+	a := c.askers[id]
 	if a == nil {
-		a = newAsker(c.node.dialer(string(addr), kindTerm))
-		c.askers[addr] = a
+		a = newAsker(c.node.dialer(id, kindTerm))
+		c.askers[id] = a
 		c.node.run(func() { a.run(c.node.ctx) })
 	}
 	return a

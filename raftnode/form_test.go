@@ -116,43 +116,18 @@ func TestCrashWhileForming(t *testing.T) {
 	}
 }
 
-// A node that lost its directory has forgotten what it voted for.
-func TestWipedNodeDoesNotComeBack(t *testing.T) {
-	c := startCluster(t, nil)
-	wiped := c.followers()[0]
-	c.stop(wiped)
-	require.NoError(t, os.RemoveAll(c.configs[wiped].DataDir))
-	n := c.start(wiped)
-	waitsFor(t, n, "by another data directory")
-	leader := c.nodes[c.leader()]
-	createTopic(t, leader)
-	mustCommit(t, leader, "a", 0)
-	require.Zero(t, n.raft.LastIndex())
-	require.Zero(t, n.raft.CurrentTerm())
-	require.Empty(t, n.Status().Peers)
-}
-
 func TestForeignNodesAreRefused(t *testing.T) {
 	ours := openNode(t, testConfig(t, "n1"))
 	ready(t, ours)
 	theirs := openNode(t, testConfig(t, "n2"))
 	ready(t, theirs)
-	for _, kind := range []connKind{kindRaft, kindTerm, kindForward} {
-		_, err := ours.network.dial(t.Context(), theirs.RaftAddr(), kind)
+	for _, kind := range []connKind{kindRaft, kindTerm, kindForward, kindControl} {
+		_, _, err := ours.network.dial(t.Context(), theirs.RaftAddr(), kind, theirs.id())
 		require.ErrorIs(t, err, errRefused)
-		require.ErrorContains(t, err, "node n2: it belongs to another cluster")
+		require.ErrorContains(t, err, "node n2: it belongs to cluster "+theirs.Status().ClusterID+", node n1 to cluster "+ours.Status().ClusterID)
 	}
-	_, err := ours.network.dial(t.Context(), theirs.RaftAddr(), 99)
+	_, _, err := ours.network.dial(t.Context(), theirs.RaftAddr(), 99, "")
 	require.ErrorContains(t, err, "it does not know this kind of connection")
-}
-
-func TestJudge(t *testing.T) {
-	id := identity{NodeID: "n1", Cluster: clusterID{1}, Members: []member{{Peer{ID: "n1"}, instanceID{1}}, {Peer{ID: "n2"}, instanceID{2}}}}
-	require.Equal(t, accepted, judge(&id, caller{clusterID{1}, instanceID{2}, "n2"}))
-	require.Equal(t, refusedMember, judge(&id, caller{clusterID{1}, instanceID{3}, "n2"}))
-	require.Equal(t, refusedMember, judge(&id, caller{clusterID{1}, instanceID{2}, "n3"}))
-	require.Equal(t, refusedCluster, judge(&id, caller{clusterID{2}, instanceID{2}, "n2"}))
-	require.Equal(t, refusedForming, judge(&identity{}, caller{}))
 }
 
 func TestWrongDataDirectory(t *testing.T) {
@@ -187,7 +162,10 @@ func TestWrongDataDirectory(t *testing.T) {
 	_, err = Open(busy)
 	require.ErrorContains(t, err, busy.RaftAddr)
 
-	require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, identityFile), []byte(`{"format": 2}`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, identityFile), []byte(`{"format": 3}`), 0o600))
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrNewerRelease)
+	require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, identityFile), []byte(`{"format": 1}`), 0o600))
 	_, err = Open(config)
 	require.ErrorIs(t, err, ErrNotDataDir)
 }

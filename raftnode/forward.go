@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hashicorp/raft"
 
 	"github.com/cpnode/cpnode/ops"
 )
@@ -39,30 +42,30 @@ func (n *Node) Forward(ctx context.Context, payload []byte) ([]byte, error) {
 	if limit := n.forwardRequestLimit(); len(payload) > limit {
 		return nil, ops.Errorf(ops.RequestTooLarge, "request of %d bytes, at most %d are forwarded", len(payload), limit)
 	}
-	addr, id := n.raft.LeaderWithID()
-	if addr == "" || string(id) == n.config.NodeID {
+	_, leader := n.raft.LeaderWithID()
+	if leader == "" || leader == n.id() {
 		return nil, ErrNotLeader
 	}
 	if !n.forwards.enter() {
 		return nil, ops.Errorf(ops.Overloaded, "%d requests to the leader are in flight", forwardLimit)
 	}
 	defer n.forwards.leave()
-	conn, err := n.forwards.get(ctx, string(addr))
+	conn, err := n.forwards.get(ctx, leader)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	// A caller that has gone asks for nothing; the watch on its context alone
 	// could lose the race against the first byte.
 	if err := ctx.Err(); err != nil {
-		n.forwards.put(string(addr), conn)
+		n.forwards.put(leader, conn)
 		return nil, err
 	}
 	answer, err := n.exchange(ctx, conn, payload)
 	if err != nil && !errors.Is(err, ErrNotLeader) {
 		conn.Close()
-		return nil, unknown("forwarded to %s: %v", id, err)
+		return nil, unknown("forwarded to %s: %v", nameOf(leader), err)
 	}
-	n.forwards.put(string(addr), conn)
+	n.forwards.put(leader, conn)
 	return answer, err
 }
 
@@ -101,7 +104,7 @@ func (n *Node) HandleForwarded(handler func(ctx context.Context, payload []byte)
 }
 
 // serveForwarded answers requests until the connection ends.
-func (n *Node) serveForwarded(conn net.Conn) {
+func (n *Node) serveForwarded(conn net.Conn, _ party) {
 	for {
 		payload, err := readFrame(conn, n.forwardRequestLimit())
 		if err != nil {
@@ -134,16 +137,16 @@ func (n *Node) answerForwarded(conn net.Conn, payload []byte) error {
 // forwards keeps connections to the leader, each of which carries one request at a
 // time.
 type forwards struct {
-	dial  func(ctx context.Context, addr string) (net.Conn, error)
+	dial  dialFunc
 	slots chan struct{}
 
 	mu     sync.Mutex
 	closed bool
-	addr   string // of the idle connections
+	to     raft.ServerID // of the idle connections
 	idle   []net.Conn
 }
 
-func newForwards(dial func(ctx context.Context, addr string) (net.Conn, error)) *forwards {
+func newForwards(dial dialFunc) *forwards {
 	return &forwards{dial: dial, slots: make(chan struct{}, forwardLimit)}
 }
 
@@ -159,11 +162,11 @@ func (f *forwards) enter() bool {
 func (f *forwards) leave() { <-f.slots }
 
 // get is an idle connection that is still open at the other end, or a new one.
-func (f *forwards) get(ctx context.Context, addr string) (net.Conn, error) {
+func (f *forwards) get(ctx context.Context, to raft.ServerID) (net.Conn, error) {
 	for {
-		conn := f.pop(addr)
+		conn := f.pop(to)
 		if conn == nil {
-			return f.dial(ctx, addr)
+			return f.dial(ctx, to)
 		}
 		if alive(conn) {
 			return conn, nil
@@ -172,12 +175,12 @@ func (f *forwards) get(ctx context.Context, addr string) (net.Conn, error) {
 	}
 }
 
-func (f *forwards) pop(addr string) net.Conn {
+func (f *forwards) pop(to raft.ServerID) net.Conn {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if addr != f.addr {
+	if to != f.to {
 		f.drop()
-		f.addr = addr
+		f.to = to
 	}
 	if len(f.idle) == 0 {
 		return nil
@@ -187,10 +190,10 @@ func (f *forwards) pop(addr string) net.Conn {
 	return conn
 }
 
-func (f *forwards) put(addr string, conn net.Conn) {
+func (f *forwards) put(to raft.ServerID, conn net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || addr != f.addr || len(f.idle) == forwardIdle || conn.SetDeadline(time.Time{}) != nil {
+	if f.closed || to != f.to || len(f.idle) == forwardIdle || conn.SetDeadline(time.Time{}) != nil {
 		conn.Close()
 		return
 	}
@@ -215,6 +218,9 @@ func (f *forwards) close() {
 // connection. A request on a connection that a leader closed when it went away
 // would fail with its outcome unknown, though nothing was done.
 func alive(conn net.Conn) bool {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return false

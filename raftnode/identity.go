@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/hashicorp/raft"
 )
 
 // Errors of a data directory that this node must not use.
@@ -26,13 +28,16 @@ var (
 	ErrLocked = errors.New("data directory is in use by another process")
 	// ErrLogLost: the directory's raft log does not belong to its state, or is gone.
 	ErrLogLost = errors.New("raft log is lost")
+	// ErrNewerRelease: the directory was written by a release that knows more.
+	ErrNewerRelease = errors.New("written by a newer release")
 )
 
 // instanceID names one data directory for ever. A node that comes back with
 // another one has lost its log, and what it promised in it.
 type instanceID [16]byte
 
-// clusterID names a cluster: the hash of the members it was formed from.
+// clusterID names a cluster: the hash of the members it was formed from, or of
+// what it was recovered from. Zero is that of a node that belongs to none yet.
 type clusterID [16]byte
 
 func (id instanceID) String() string { return hex.EncodeToString(id[:]) }
@@ -69,7 +74,9 @@ type member struct {
 //
 //	new directory    instance
 //	cluster formed   cluster, members: decided, the same on every member
+//	cluster adopted  cluster: this node was added to one that others formed
 //	log begun        joined: the log exists, and must exist ever after
+//	removed          removed: the cluster goes on without this directory
 type identity struct {
 	Format   int        `json:"format"`
 	NodeID   string     `json:"node_id"`
@@ -77,25 +84,20 @@ type identity struct {
 	Cluster  clusterID  `json:"cluster"`
 	Members  []member   `json:"members,omitempty"`
 	Joined   bool       `json:"joined"`
+	Removed  bool       `json:"removed,omitempty"`
 }
 
+// identityFormat 2 goes with raft server ids that hold the instance.
 const (
-	identityFormat = 1
+	identityFormat = 2
 	identityFile   = "node.json"
 	stateFile      = "state.db"
 	logFile        = "raft.db"
 )
 
-func (id *identity) formed() bool { return len(id.Members) > 0 }
+func (id *identity) formed() bool { return id.Cluster != clusterID{} }
 
-func (id *identity) member(nodeID string) (member, bool) {
-	for _, m := range id.Members {
-		if m.ID == nodeID {
-			return m, true
-		}
-	}
-	return member{}, false
-}
+func (id *identity) serverID() raft.ServerID { return serverID(id.NodeID, id.Instance) }
 
 // form fixes the members, in order of their ids, and with them the cluster's id.
 func (id *identity) form(members []member) {
@@ -106,15 +108,6 @@ func (id *identity) form(members []member) {
 	}
 	id.Members = members
 	copy(id.Cluster[:], h.Sum(nil))
-}
-
-// peers is the members as they would be configured.
-func (id *identity) peers() []Peer {
-	peers := make([]Peer, len(id.Members))
-	for i, m := range id.Members {
-		peers[i] = m.Peer
-	}
-	return peers
 }
 
 // loadIdentity reads the identity of a locked data directory, or makes one for a
@@ -139,7 +132,11 @@ func readIdentity(dir string) (id identity, err error) {
 	if err != nil {
 		return id, err
 	}
-	if err := json.Unmarshal(data, &id); err != nil || id.Format != identityFormat {
+	err = json.Unmarshal(data, &id)
+	switch {
+	case err == nil && id.Format > identityFormat:
+		return id, fmt.Errorf("%w: %s has format %d, this release reads %d", ErrNewerRelease, path, id.Format, identityFormat)
+	case err != nil || id.Format != identityFormat:
 		return id, fmt.Errorf("%w: %s does not hold format %d; restore it or begin with an empty directory", ErrNotDataDir, path, identityFormat)
 	}
 	return id, nil

@@ -60,6 +60,7 @@ func (n *Node) takeOver(ctx context.Context) {
 				return
 			}
 			n.logger.Info("leader", "term", term)
+			n.manage(ctx)
 			return
 		}
 		if err != nil {

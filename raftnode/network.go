@@ -3,7 +3,6 @@ package raftnode
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,71 +10,29 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
-
-// Every connection to the raft port begins with a hello and an answer to it:
-//
-//	hello   | kind 1 | version 1 | cluster 16 | instance 16 | length 1 | node id |
-//	answer  | verdict 1 | cluster 16 | instance 16 | length 1 | node id |
-//
-// The kind says what the connection is for. Before its cluster is formed, a node
-// sends zeros for it.
-const networkVersion = 1
-
-type connKind byte
-
-// Kinds of connections. Numbers are append-only.
-const (
-	kindRaft    connKind = 1 // raft's own messages
-	kindTerm    connKind = 2 // term questions
-	kindForward connKind = 3 // requests for the leader
-	kindForm    connKind = 4 // forming a cluster
-)
-
-type verdict byte
-
-// Verdicts on a hello. Numbers are append-only.
-const (
-	accepted       verdict = 0
-	refusedVersion verdict = 1
-	refusedCluster verdict = 2
-	refusedMember  verdict = 3
-	refusedForming verdict = 4
-	refusedKind    verdict = 5
-)
-
-var refusals = map[verdict]string{
-	refusedVersion: "it speaks another version of the protocol",
-	refusedCluster: "it belongs to another cluster",
-	refusedMember:  "it knows this node by another data directory: a node that lost its data may not come back as itself",
-	refusedForming: "its cluster is not formed yet",
-	refusedKind:    "it does not know this kind of connection",
-}
-
-// errRefused is wrapped by the errors of connections that the other side, or this
-// one on hearing its answer, refused.
-var errRefused = errors.New("connection refused")
 
 const (
-	helloTimeout = 5 * time.Second
-	helloFixed   = 1 + 1 + 16 + 16 + 1
-	answerFixed  = 1 + 16 + 16 + 1
+	helloTimeout = 5 * time.Second // for everything before a connection is accepted
+	// greetings is how many accepted connections may be in their hello at once; a
+	// stranger who opens more finds the door shut, not the node out of memory.
+	greetings   = 256
+	acceptRetry = 50 * time.Millisecond
 )
-
-// caller is who is at the other end of a connection.
-type caller struct {
-	cluster  clusterID
-	instance instanceID
-	nodeID   string
-}
 
 // network is the raft port: it accepts, makes and checks connections.
 type network struct {
 	listener net.Listener
 	logger   *slog.Logger
-	self     func() *identity // the present one
-	handlers map[connKind]func(net.Conn)
+	security *security
+	self     func() party // this node, without a nonce
+	judge    func(connKind, *hello) verdict
+	book     addressBook
+	handlers map[connKind]func(net.Conn, party)
 	refused  quieter
+	greeting chan struct{}
 
 	mu     sync.Mutex
 	closed bool
@@ -83,17 +40,20 @@ type network struct {
 	done   sync.WaitGroup
 }
 
-func listen(addr string, self func() *identity, logger *slog.Logger) (*network, error) {
+func listen(addr string, security *security, logger *slog.Logger) (*network, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("raft address: %w", err)
 	}
-	return &network{listener: l, logger: logger, self: self, handlers: map[connKind]func(net.Conn){}, conns: map[net.Conn]struct{}{}}, nil
+	return &network{
+		listener: l, logger: logger, security: security, handlers: map[connKind]func(net.Conn, party){},
+		greeting: make(chan struct{}, greetings), conns: map[net.Conn]struct{}{},
+	}, nil
 }
 
 // handle sets what serves connections of a kind; fn owns the connection, and
 // returns when it is closed. All are set before start.
-func (nw *network) handle(kind connKind, fn func(net.Conn)) { nw.handlers[kind] = fn }
+func (nw *network) handle(kind connKind, fn func(net.Conn, party)) { nw.handlers[kind] = fn }
 
 func (nw *network) start() {
 	nw.done.Add(1)
@@ -112,13 +72,20 @@ func (nw *network) accept() {
 			time.Sleep(acceptRetry)
 			continue
 		}
+		select {
+		case nw.greeting <- struct{}{}:
+		default:
+			conn.Close()
+			nw.refused.say("greetings", func() {
+				nw.logger.Warn("refused a connection on the raft port: too many have not said who they are", "from", conn.RemoteAddr().String())
+			})
+			continue
+		}
 		if nw.keep(conn) {
 			go nw.serve(conn)
 		}
 	}
 }
-
-const acceptRetry = 50 * time.Millisecond
 
 // keep counts conn among those that close ends; false when it has begun.
 func (nw *network) keep(conn net.Conn) bool {
@@ -133,135 +100,214 @@ func (nw *network) keep(conn net.Conn) bool {
 	return true
 }
 
-func (nw *network) serve(conn net.Conn) {
+func (nw *network) serve(raw net.Conn) {
 	defer nw.done.Done()
 	defer func() {
-		conn.Close()
+		raw.Close()
 		nw.mu.Lock()
-		delete(nw.conns, conn)
+		delete(nw.conns, raw)
 		nw.mu.Unlock()
 	}()
-	handler, err := nw.welcome(conn)
+	conn, kind, from, err := nw.welcome(raw)
+	<-nw.greeting
 	if err != nil {
-		nw.refused.say(conn.RemoteAddr().(*net.TCPAddr).IP.String()+err.Error(), func() {
-			nw.logger.Warn("refused a connection on the raft port", "from", conn.RemoteAddr().String(), "error", err)
+		nw.refused.say(raw.RemoteAddr().(*net.TCPAddr).IP.String()+err.Error(), func() {
+			nw.logger.Warn("refused a connection on the raft port", "from", raw.RemoteAddr().String(), "error", err)
 		})
 		return
 	}
-	handler(conn)
+	nw.book.heard(from.serverID(), from.Addr)
+	nw.handlers[kind](conn, from)
 }
 
-// welcome reads a hello and answers it.
-func (nw *network) welcome(conn net.Conn) (func(net.Conn), error) {
-	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return nil, err
+// welcome reads a hello, answers it, and makes sure of who sent it.
+func (nw *network) welcome(raw net.Conn) (net.Conn, connKind, party, error) {
+	fail := func(err error) (net.Conn, connKind, party, error) { return nil, 0, party{}, err }
+	if err := raw.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return fail(err)
 	}
-	var fixed [helloFixed]byte
-	if _, err := io.ReadFull(conn, fixed[:]); err != nil {
-		return nil, fmt.Errorf("hello: %w", err)
-	}
-	from, err := readCaller(conn, fixed[2:])
+	conn, err := nw.security.server(raw)
 	if err != nil {
-		return nil, fmt.Errorf("hello: %w", err)
+		return fail(err)
 	}
-	kind, v := connKind(fixed[0]), accepted
-	handler := nw.handlers[kind]
+	head := make([]byte, 2, 2+2+greetingLimit)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return fail(fmt.Errorf("hello: %w", err))
+	}
+	if head[0] == tlsHandshake {
+		return fail(errors.New("hello: the other side uses TLS, this node does not"))
+	}
+	kind := connKind(head[0])
+	from := &hello{}
+	helloFrame, err := readGreeting(conn, head, from)
+	if err != nil {
+		return fail(fmt.Errorf("hello: %w", err))
+	}
+	if err := from.check(); err != nil {
+		return fail(fmt.Errorf("hello: %w", err))
+	}
+	secret, err := nw.security.sharedSecret()
+	if err != nil {
+		return fail(err)
+	}
+	said := answer{party: nw.self(), Verdict: nw.verdict(head, from, secret)}
+	if err := nw.answerHello(conn, from, said, helloFrame, secret); err != nil {
+		return fail(err)
+	}
+	if said.Verdict != accepted {
+		return fail(fmt.Errorf("%w: node %q of cluster %s: %s", errRefused, from.NodeID, from.Cluster, refusal(said.Verdict, &said.party, from)))
+	}
+	return conn, kind, from.party, conn.SetDeadline(time.Time{})
+}
+
+func (nw *network) verdict(head []byte, from *hello, secret []byte) verdict {
+	kind := connKind(head[0])
 	switch {
-	case fixed[1] != networkVersion:
-		v = refusedVersion
-	case handler == nil:
-		v = refusedKind
-	case kind != kindForm:
-		v = judge(nw.self(), from)
+	case head[1] != networkVersion:
+		return refusedVersion
+	case nw.handlers[kind] == nil:
+		return refusedKind
+	case from.agrees(secret) != nil:
+		return refusedSecret
+	default:
+		return nw.judge(kind, from)
 	}
-	if _, err := conn.Write(nw.introduce([]byte{byte(v)})); err != nil {
-		return nil, fmt.Errorf("answer to hello: %w", err)
-	}
-	if v != accepted {
-		return nil, fmt.Errorf("%w: node %q of cluster %s: verdict %d", errRefused, from.nodeID, from.cluster, v)
-	}
-	return handler, conn.SetDeadline(time.Time{})
 }
 
-// judge says whether a node may take part: it is of the same cluster, and has the
-// data directory that it had when the cluster was formed.
-func judge(self *identity, other caller) verdict {
-	if !self.formed() {
-		return refusedForming
+// answerHello sends the answer, and reads the proof where there is a secret.
+func (nw *network) answerHello(conn net.Conn, from *hello, said answer, helloFrame, secret []byte) error {
+	if secret != nil {
+		said.Nonce = newNonce()
 	}
-	if other.cluster != self.Cluster {
-		return refusedCluster
+	var out bytes.Buffer
+	answerFrame, err := writeGreeting(&out, nil, said)
+	if err != nil {
+		return err
 	}
-	if m, ok := self.member(other.nodeID); !ok || m.Instance != other.instance {
-		return refusedMember
+	proven := secret != nil && len(from.Nonce) == nonceSize
+	if proven {
+		out.Write(mac(secret, macAcceptor, helloFrame, answerFrame))
 	}
-	return accepted
+	if _, err := conn.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("answer to hello: %w", err)
+	}
+	if !proven {
+		return nil
+	}
+	if err := readMAC(conn, mac(secret, macDialer, helloFrame, answerFrame)); err != nil {
+		return fmt.Errorf("node %q: %w", from.NodeID, err)
+	}
+	return nil
 }
 
-// introduce appends who this node is.
-func (nw *network) introduce(b []byte) []byte {
-	self := nw.self()
-	b = append(append(b, self.Cluster[:]...), self.Instance[:]...)
-	return append(append(b, byte(len(self.NodeID))), self.NodeID...)
-}
-
-// readCaller reads the node id that follows fixed, which ends in its length.
-func readCaller(r io.Reader, fixed []byte) (caller, error) {
-	var c caller
-	n := copy(c.cluster[:], fixed)
-	n += copy(c.instance[:], fixed[n:])
-	id := make([]byte, fixed[n])
-	_, err := io.ReadFull(r, id)
-	c.nodeID = string(id)
-	if err == nil && !validNodeID(c.nodeID) {
-		err = fmt.Errorf("%q is not a node id", id)
-	}
-	return c, err
-}
-
-// dial makes a connection of the kind, by a deadline that covers the hello, which
-// is lifted then.
-func (nw *network) dial(ctx context.Context, addr string, kind connKind) (net.Conn, error) {
+// dial makes a connection of the kind to want, or for kindControl to whoever
+// answers at addr when want is empty. The deadline for the hello is lifted then.
+func (nw *network) dial(ctx context.Context, addr string, kind connKind, want raft.ServerID) (net.Conn, party, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, party{}, err
 	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := nw.greet(conn, kind); err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("%s: %w", addr, err)
+	conn, other, err := nw.greet(raw, kind, want)
+	if err == nil && !stop() {
+		err = ctx.Err()
 	}
-	if !stop() {
-		conn.Close()
-		return nil, fmt.Errorf("%s: %w", addr, ctx.Err())
+	if err != nil {
+		raw.Close()
+		return nil, party{}, fmt.Errorf("%s: %w", addr, err)
 	}
-	return conn, nil
+	nw.book.heard(other.serverID(), other.Addr)
+	return conn, other, nil
 }
 
 // greet says hello and judges the answer.
-func (nw *network) greet(conn net.Conn, kind connKind) error {
-	if _, err := conn.Write(nw.introduce([]byte{byte(kind), networkVersion})); err != nil {
-		return err
-	}
-	var fixed [answerFixed]byte
-	if _, err := io.ReadFull(conn, fixed[:]); err != nil {
-		return fmt.Errorf("no answer to hello: %w", err)
-	}
-	other, err := readCaller(conn, fixed[1:])
+func (nw *network) greet(raw net.Conn, kind connKind, want raft.ServerID) (net.Conn, party, error) {
+	fail := func(err error) (net.Conn, party, error) { return nil, party{}, err }
+	conn, err := nw.security.client(raw)
 	if err != nil {
-		return fmt.Errorf("answer to hello: %w", err)
+		return fail(err)
 	}
-	if v := verdict(fixed[0]); v != accepted {
-		return fmt.Errorf("%w by node %s: %s", errRefused, other.nodeID, refusals[v])
+	secret, err := nw.security.sharedSecret()
+	if err != nil {
+		return fail(err)
 	}
-	if kind != kindForm && judge(nw.self(), other) != accepted {
-		return fmt.Errorf("%w: node %s has another data directory than the one that joined: a node that lost its data may not come back as itself", errRefused, other.nodeID)
+	mine := &hello{party: nw.self(), Want: want}
+	if secret != nil {
+		mine.Nonce = newNonce()
+	}
+	helloFrame, err := writeGreeting(conn, []byte{byte(kind), networkVersion}, mine)
+	if err != nil {
+		return fail(err)
+	}
+	var other answer
+	answerFrame, err := readAnswer(conn, &other)
+	if err != nil {
+		return fail(err)
+	}
+	if err := other.agrees(secret); err != nil {
+		return fail(err)
+	}
+	if secret != nil {
+		if err := readMAC(conn, mac(secret, macAcceptor, helloFrame, answerFrame)); err != nil {
+			return fail(err)
+		}
+		if _, err := conn.Write(mac(secret, macDialer, helloFrame, answerFrame)); err != nil {
+			return fail(err)
+		}
+	}
+	return conn, other.party, judgeAnswer(kind, mine, &other)
+}
+
+func readAnswer(conn net.Conn, other *answer) ([]byte, error) {
+	frame, err := readGreeting(conn, nil, other)
+	if err != nil {
+		return nil, fmt.Errorf("no answer to hello: %w", err)
+	}
+	return frame, other.check()
+}
+
+// judgeAnswer is the dialer's side of Node.judge: what was accepted must also be
+// what was wanted.
+func judgeAnswer(kind connKind, mine *hello, other *answer) error {
+	v := other.Verdict
+	switch {
+	case v != accepted:
+	case mine.Want != "" && other.serverID() != mine.Want:
+		v = refusedWant
+	case kind != kindControl && other.Cluster != mine.Cluster:
+		v = refusedCluster
+	}
+	if v != accepted {
+		return fmt.Errorf("%w by node %s: %s", errRefused, other.NodeID, refusal(v, &other.party, mine))
 	}
 	return nil
+}
+
+// refusal says why by refuses from.
+func refusal(v verdict, by *party, from *hello) string {
+	switch v {
+	case refusedVersion:
+		return fmt.Sprintf("it speaks version %d of the protocol, or another", networkVersion)
+	case refusedCluster:
+		return fmt.Sprintf("it belongs to cluster %s, node %s to cluster %s", by.Cluster, from.NodeID, from.Cluster)
+	case refusedMember:
+		return fmt.Sprintf("node %s, with the data directory %s, is not a member of the cluster", from.NodeID, from.Instance)
+	case refusedForming:
+		return "it is part of no cluster yet"
+	case refusedWant:
+		if nameOf(from.Want) == by.NodeID {
+			return fmt.Sprintf("it has the data directory %s, not %s", by.Instance, instanceOf(from.Want))
+		}
+		return fmt.Sprintf("it is not node %s", nameOf(from.Want))
+	case refusedSecret:
+		return "one of the two has a shared secret, the other has none"
+	default:
+		return "it does not know this kind of connection"
+	}
 }
 
 // close ends the listener and every accepted connection, and waits for those who
@@ -276,54 +322,4 @@ func (nw *network) close() error {
 	err := nw.listener.Close()
 	nw.done.Wait()
 	return err
-}
-
-// writeFrame writes a length of four bytes and the payload.
-func writeFrame(w io.Writer, payload []byte) error {
-	frame := net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload}
-	_, err := frame.WriteTo(w)
-	return err
-}
-
-// readFrame reads what writeFrame writes, at most limit bytes. Memory grows as
-// they arrive: the length alone buys nothing.
-func readFrame(r io.Reader, limit int) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := int(binary.BigEndian.Uint32(head[:]))
-	if n > limit {
-		return nil, fmt.Errorf("frame of %d bytes, at most %d are taken", n, limit)
-	}
-	payload := bytes.NewBuffer(make([]byte, 0, min(n, 64<<10)))
-	if _, err := io.CopyN(payload, r, int64(n)); err != nil {
-		return nil, fmt.Errorf("frame cut short: %w", err)
-	}
-	return payload.Bytes(), nil
-}
-
-// quieter lets each line through once in a while, however often it comes.
-type quieter struct {
-	mu   sync.Mutex
-	last map[string]time.Time
-}
-
-const (
-	quietFor   = 5 * time.Second
-	quietLines = 1000 // different ones remembered, so that strangers cannot fill memory
-)
-
-func (q *quieter) say(line string, log func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := time.Now()
-	if now.Sub(q.last[line]) < quietFor {
-		return
-	}
-	if q.last == nil || len(q.last) >= quietLines {
-		q.last = map[string]time.Time{}
-	}
-	q.last[line] = now
-	log()
 }

@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,24 +25,28 @@ type Node struct {
 	logger  *slog.Logger
 	metrics *metrics
 
-	lock      *os.File
-	identity  atomic.Pointer[identity]
-	store     *store.Store
-	fsm       *fsm.FSM
-	log       *logStore
-	network   *network
-	transport *transport
-	raft      *raft.Raft
+	lock       *os.File
+	identity   atomic.Pointer[identity]
+	store      *store.Store
+	fsm        *fsm.FSM
+	log        *logStore
+	network    *network
+	advertised string // where others reach this node
+	transport  *transport
+	raft       *raft.Raft
 
-	inFlight  inFlight
-	leads     atomic.Pointer[leadership]
-	confirmer *confirmer
-	fresh     freshness
-	forwards  *forwards
-	handler   atomic.Pointer[func(context.Context, []byte) []byte]
-	waiting   atomic.Pointer[string] // why the cluster is not formed yet
-	quiet     quieter
-	backups   atomic.Int32 // that are being read
+	inFlight    inFlight
+	leads       atomic.Pointer[leadership]
+	confirmer   *confirmer
+	fresh       freshness
+	forwards    *forwards
+	handler     atomic.Pointer[func(context.Context, []byte) []byte]
+	waiting     atomic.Pointer[string] // why this node is not part of a cluster yet
+	polls       polls
+	changing    chan struct{} // held by who changes the configuration
+	checkpoints atomic.Pointer[func() json.RawMessage]
+	quiet       quieter
+	backups     atomic.Int32 // that are being read
 
 	ctx        context.Context // ends when the node stops
 	cancel     context.CancelFunc
@@ -68,7 +73,7 @@ func Open(config Config) (*Node, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		inFlight: inFlight{maxEntries: config.MaxProposals, maxBytes: config.MaxProposalBytes},
 	}
 	if err := n.open(); err != nil {
@@ -90,7 +95,6 @@ func (n *Node) open() (err error) {
 		return err
 	}
 	n.identity.Store(&id)
-	n.adoptMembers(&id)
 	snapshots, err := n.openFiles(dir)
 	if err != nil {
 		return err
@@ -98,26 +102,13 @@ func (n *Node) open() (err error) {
 	if err := n.checkLog(); err != nil {
 		return err
 	}
-	if n.network, err = listen(n.config.RaftAddr, n.identity.Load, n.logger); err != nil {
+	if err := n.openNetwork(); err != nil {
 		return err
 	}
 	if err := n.openRaft(snapshots); err != nil {
 		return err
 	}
 	return n.metrics.register(n.gauges())
-}
-
-// adoptMembers makes the members of a formed cluster the peers, whatever the
-// configuration says: changing them is not done by a restart.
-func (n *Node) adoptMembers(id *identity) {
-	if !id.formed() {
-		return
-	}
-	if len(n.config.Peers) > 0 && !samePeers(n.config.Peers, id.peers()) {
-		n.logger.Warn("the configured peers are not the members of the cluster, and are ignored",
-			"configured", peerList(n.config.Peers), "members", peerList(id.peers()))
-	}
-	n.config.Peers = id.peers()
 }
 
 // openFiles opens the state first: its records are raft's snapshots, which the log
@@ -150,7 +141,7 @@ func (n *Node) checkLog() error {
 	if err != nil {
 		return err
 	}
-	const advice = "this node must be rebuilt from an empty directory under a new name"
+	const advice = "empty the directory and start the node again: it is taken back as a learner"
 	switch applied, end := n.fsm.Applied(), max(last, at.Index, at.Received); {
 	case end < applied:
 		return fmt.Errorf("%w: it ends at %d, the state at %d; %s", ErrLogLost, end, applied, advice)
@@ -158,24 +149,84 @@ func (n *Node) checkLog() error {
 		return fmt.Errorf("%w: it begins at %d, the snapshot ends at %d; %s", ErrLogLost, first, at.Index, advice)
 	case last == 0 && at.Index > 0 && n.log.term.Load() == 0:
 		return fmt.Errorf("%w: it holds no promise, the snapshot ends at %d; %s", ErrLogLost, at.Index, advice)
-	case last == 0 && at.Index == 0 && n.identity.Load().Joined:
+	case last == 0 && at.Index == 0 && n.log.term.Load() == 0 && n.identity.Load().Joined:
 		return fmt.Errorf("%w: it is empty; %s", ErrLogLost, advice)
 	}
 	return n.log.scanGaps(n.fsm.Applied())
 }
 
-// self is this node as the others know it.
-func (n *Node) self() Peer {
+// openNetwork makes the raft port, through which nobody comes before start.
+func (n *Node) openNetwork() error {
+	security, err := newSecurity(n.config.RaftTLS, n.config.RaftSecretFile)
+	if err != nil {
+		return err
+	}
+	if n.network, err = listen(n.config.RaftAddr, security, n.logger); err != nil {
+		return err
+	}
+	n.advertised = n.advertise()
+	n.network.self, n.network.judge = n.self, n.judge
+	return nil
+}
+
+// advertise is where others reach this node.
+func (n *Node) advertise() string {
+	if n.config.RaftAdvertise != "" {
+		return n.config.RaftAdvertise
+	}
 	for _, p := range n.config.Peers {
 		if p.ID == n.config.NodeID {
-			return p
+			return p.Addr
 		}
 	}
-	addr := n.config.RaftAdvertise
-	if addr == "" {
-		addr = n.network.listener.Addr().String()
+	return n.network.listener.Addr().String()
+}
+
+// self is this node as it introduces itself.
+func (n *Node) self() party {
+	id := n.identity.Load()
+	return party{Cluster: id.Cluster, NodeID: id.NodeID, Instance: id.Instance, Addr: n.advertised}
+}
+
+// id is this node's server id, which never changes.
+func (n *Node) id() raft.ServerID { return n.identity.Load().serverID() }
+
+// judge says whether a connection of another node is taken. See DESIGN.md, Members.
+func (n *Node) judge(kind connKind, from *hello) verdict {
+	self := n.identity.Load()
+	switch {
+	case from.Want != "" && from.Want != self.serverID():
+		return refusedWant
+	case kind == kindControl && (!self.formed() || from.Cluster == clusterID{}):
+		return accepted
+	case kind == kindControl && from.Cluster == self.Cluster:
+		return accepted
+	case !self.formed():
+		return refusedForming
+	case from.Cluster != self.Cluster:
+		return refusedCluster
+	case from.Want == "":
+		return refusedWant
+	case n.strange(from.serverID()):
+		return refusedMember
 	}
-	return Peer{ID: n.config.NodeID, Addr: addr}
+	return accepted
+}
+
+// strange says whether this node knows that another is not a member. That takes a
+// leader: without one, its configuration may be older than the other's membership.
+func (n *Node) strange(id raft.ServerID) bool {
+	servers := n.servers()
+	if _, member := findServer(servers, id); member || len(servers) == 0 {
+		return false
+	}
+	return n.raft.State() == raft.Leader || n.hearsLeader()
+}
+
+// hearsLeader says whether this node, a follower, was in touch with its leader
+// within the time after which it would stand for election.
+func (n *Node) hearsLeader() bool {
+	return n.LeaderID() != "" && time.Since(n.raft.LastContact()) < n.config.HeartbeatTimeout
 }
 
 // openRaft makes raft, which panics on a log it cannot read.
@@ -188,13 +239,11 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	logger := raftLogger(n.logger)
 	n.confirmer = newConfirmer(n, n.config.confirm)
 	n.fresh.applied = n.caughtUp
-	n.forwards = newForwards(func(ctx context.Context, addr string) (net.Conn, error) {
-		return n.network.dial(ctx, addr, kindForward)
-	})
-	n.transport = newTransport(n.network, n.self().Addr, logger, func(rpc *raft.RPC) { n.fresh.observe(rpc, n.raft.CurrentTerm()) })
+	n.forwards = newForwards(n.dialKind(kindForward))
+	n.transport = newTransport(n.advertised, n.dialKind(kindRaft), logger, func(rpc *raft.RPC) { n.fresh.observe(rpc, n.raft.CurrentTerm()) })
 	notices := make(chan bool, 1)
 	config := n.config.RaftConfig()
-	config.Logger, config.NotifyCh = logger, notices
+	config.LocalID, config.Logger, config.NotifyCh = n.id(), logger, notices
 	// The cache serves the followers and, on a follower, the state machine: an
 	// entry is seldom read from disk again right after it was written.
 	cache, err := raft.NewLogCache(n.config.MaxAppendEntries, n.log)
@@ -213,16 +262,19 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 
 // start lets the others in and this node out.
 func (n *Node) start() {
-	n.network.handle(kindTerm, func(conn net.Conn) { serveTerms(conn, n.log.term.Load) })
+	n.network.handle(kindRaft, n.transport.layer.offer)
+	n.network.handle(kindTerm, func(conn net.Conn, _ party) { serveTerms(conn, n.log.term.Load) })
 	n.network.handle(kindForward, n.serveForwarded)
-	n.network.handle(kindForm, n.serveForm)
+	n.network.handle(kindControl, n.serveControl)
 	n.network.start()
 	n.run(func() { n.confirmer.run(n.ctx) })
 	n.run(n.syncState)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))
+			return
 		}
+		n.lookOut(n.ctx)
 	})
 	n.run(func() {
 		<-n.ctx.Done()
@@ -244,16 +296,13 @@ func (n *Node) join() error {
 	id := *n.identity.Load()
 	switch {
 	case id.Joined:
+		n.warnOfPeers()
 		return nil
-	case id.formed():
+	case len(id.Members) > 0:
 		return n.become(id)
 	default:
 		return n.form(n.ctx)
 	}
-}
-
-func (n *Node) dialer(addr string, kind connKind) func(context.Context) (net.Conn, error) {
-	return func(ctx context.Context) (net.Conn, error) { return n.network.dial(ctx, addr, kind) }
 }
 
 // fail stops the node for good, in a state that it would be wrong to go on from.

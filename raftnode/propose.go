@@ -162,6 +162,8 @@ func (n *Node) apply(entry []byte) outcome {
 // rest, after which it may.
 func applyError(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, raft.ErrNotLeader):
 		return ErrNotLeader
 	case errors.Is(err, raft.ErrEnqueueTimeout):

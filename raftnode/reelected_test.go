@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
@@ -17,6 +16,7 @@ func TestReadOfAnEarlierLeadershipIsNotAnswered(t *testing.T) {
 	var armed atomic.Bool
 	entered, leave := make(chan struct{}), make(chan struct{})
 	c := startCluster(t, func(cfg *Config) {
+		cfg.pollInterval = time.Hour // reports look at the clock as well
 		cfg.Now = func() time.Time {
 			if armed.CompareAndSwap(true, false) {
 				close(entered)
@@ -29,8 +29,7 @@ func TestReadOfAnEarlierLeadershipIsNotAnswered(t *testing.T) {
 	createTopic(t, c.nodes[a])
 	b := c.followers()[0]
 	to := func(from, at int) {
-		p := c.configs[at]
-		require.NoError(t, c.nodes[from].raft.LeadershipTransferToServer(raft.ServerID(p.NodeID), raft.ServerAddress(p.RaftAddr)).Error())
+		require.NoError(t, c.nodes[from].Transfer(t.Context(), c.configs[at].NodeID))
 		eventually(t, func() bool { return c.nodes[at].leading() != nil }, "moved")
 	}
 	term := c.nodes[a].leading().term

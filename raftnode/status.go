@@ -32,16 +32,14 @@ func (n *Node) Status() Status {
 	addr, id := n.raft.LeaderWithID()
 	s := Status{
 		NodeID: n.config.NodeID, Role: roles[n.raft.State()], Term: n.raft.CurrentTerm(),
-		LeaderID: string(id), LeaderAddr: string(addr),
+		LeaderID: nameOf(id), LeaderAddr: string(addr),
 		LastIndex: n.raft.LastIndex(), CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.fsm.Applied(),
 		Fatal: n.Err(),
 	}
 	if self := n.identity.Load(); self.formed() {
 		s.ClusterID = self.Cluster.String()
 	}
-	for _, server := range n.raft.GetConfiguration().Configuration().Servers {
-		s.Peers = append(s.Peers, Peer{ID: string(server.ID), Addr: string(server.Address)})
-	}
+	s.Peers = peersOf(n.servers())
 	return s
 }
 
@@ -49,7 +47,7 @@ func (n *Node) Status() Status {
 // none. It is cheap.
 func (n *Node) LeaderID() string {
 	_, id := n.raft.LeaderWithID()
-	return string(id)
+	return nameOf(id)
 }
 
 // FeatureLevel is the level of this node's state, which says what may be logged.
@@ -68,11 +66,13 @@ func (n *Node) Ready() error {
 	if err := n.serving(); err != nil {
 		return err
 	}
-	if !n.identity.Load().Joined {
-		if reason := n.waiting.Load(); reason != nil {
-			return fmt.Errorf("the cluster is not formed yet: %s", *reason)
-		}
-		return errors.New("the cluster is not formed yet")
+	switch self := n.identity.Load(); {
+	case self.Removed:
+		return errRemoved
+	case !self.Joined && n.waiting.Load() != nil:
+		return fmt.Errorf("not part of a cluster yet: %s", *n.waiting.Load())
+	case !self.Joined:
+		return errors.New("not part of a cluster yet")
 	}
 	if why := n.full.Load(); why != nil {
 		return fmt.Errorf("there is no space to apply entries: %w", *why)

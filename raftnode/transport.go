@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"sync"
@@ -15,8 +16,8 @@ const (
 	transportPool    = 3 // idle connections to each node
 )
 
-// transport is raft's, over connections of kindRaft. On the way in it lets fresh
-// see what leaders report.
+// transport is raft's, over connections of kindRaft, which go to server ids, not to
+// addresses. On the way in it lets fresh see what leaders report.
 type transport struct {
 	*raft.NetworkTransport
 	layer    *streamLayer
@@ -30,14 +31,14 @@ var (
 	_ raft.WithClose   = (*transport)(nil)
 )
 
-// newTransport registers itself for connections of kindRaft; observe sees every
-// message before raft does.
-func newTransport(nw *network, advertise string, logger hclog.Logger, observe func(*raft.RPC)) *transport {
-	layer := &streamLayer{network: nw, addr: streamAddr(advertise), accepted: make(chan net.Conn), closed: make(chan struct{})}
-	nw.handle(kindRaft, layer.offer)
+// newTransport is reached at advertise and connects with dial; observe sees every
+// message before raft does. Connections of others come by layer.offer.
+func newTransport(advertise string, dial dialFunc, logger hclog.Logger, observe func(*raft.RPC)) *transport {
+	layer := &streamLayer{dial: dial, addr: streamAddr(advertise), accepted: make(chan net.Conn), closed: make(chan struct{})}
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: layer, MaxPool: transportPool, Timeout: transportTimeout, Logger: logger,
+			ServerAddressProvider: byIdentity{},
 		}),
 		layer: layer, consumer: make(chan raft.RPC),
 	}
@@ -66,6 +67,40 @@ func (t *transport) pump(observe func(*raft.RPC)) {
 // Consumer is where raft takes its messages from.
 func (t *transport) Consumer() <-chan raft.RPC { return t.consumer }
 
+// stand makes raft stand for election at once, as if a leader had handed over.
+func (t *transport) stand() {
+	rpc := raft.RPC{
+		Command:  &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}},
+		RespChan: make(chan raft.RPCResponse, 1),
+	}
+	select {
+	case t.consumer <- rpc:
+	case <-t.layer.closed:
+	}
+}
+
+// EncodePeer is what raft keeps of whom it voted for. An address alone would let
+// two nodes that swap theirs share one vote.
+func (t *transport) EncodePeer(id raft.ServerID, addr raft.ServerAddress) []byte {
+	return []byte(string(id) + "@" + string(addr))
+}
+
+// DecodePeer is the address in what EncodePeer wrote.
+func (t *transport) DecodePeer(b []byte) raft.ServerAddress {
+	return raft.ServerAddress(b[bytes.LastIndexByte(b, '@')+1:])
+}
+
+// byIdentity makes the transport dial, and pool connections by, server ids.
+type byIdentity struct{}
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (byIdentity) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	return raft.ServerAddress(id), nil
+}
+
+// dialFunc connects to one node, whatever its address.
+type dialFunc func(ctx context.Context, id raft.ServerID) (net.Conn, error)
+
 // Close ends the transport and its connections to others. It is idempotent.
 func (t *transport) Close() error {
 	err := t.NetworkTransport.Close() // closes layer
@@ -76,7 +111,7 @@ func (t *transport) Close() error {
 
 // streamLayer is the network as raft's transport wants it.
 type streamLayer struct {
-	network  *network
+	dial     dialFunc
 	addr     streamAddr
 	accepted chan net.Conn
 	once     sync.Once
@@ -92,7 +127,7 @@ func (streamAddr) Network() string { return "tcp" }
 func (a streamAddr) String() string { return string(a) }
 
 // offer hands a connection to the transport and waits until it has closed it.
-func (l *streamLayer) offer(conn net.Conn) {
+func (l *streamLayer) offer(conn net.Conn, _ party) {
 	served := &servedConn{Conn: conn, closed: make(chan struct{})}
 	select {
 	case l.accepted <- served:
@@ -111,11 +146,11 @@ func (l *streamLayer) Accept() (net.Conn, error) {
 	}
 }
 
-// Dial implements raft.StreamLayer.
+// Dial implements raft.StreamLayer; addr is byIdentity's.
 func (l *streamLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return l.network.dial(ctx, string(addr), kindRaft)
+	return l.dial(ctx, raft.ServerID(addr))
 }
 
 // Addr implements net.Listener.

@@ -34,7 +34,7 @@ func serve(cmd *cobra.Command, c config.Config) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	c.Node.Logger, c.Node.Registerer = logger, registry
+	c.Node.Logger, c.Node.Registerer, c.Node.HTTPAdvertise = logger, registry, httpAdvertise(c, listener.Addr())
 	node, err := raftnode.Open(c.Node)
 	if err != nil {
 		return errors.Join(explainOpen(err, c), listener.Close())
@@ -106,10 +106,7 @@ func explainOpen(err error, c config.Config) error {
 
 // greet says where the node is, and what to do next.
 func greet(w io.Writer, c config.Config, node *raftnode.Node, at net.Addr) {
-	url := "http://" + at.String()
-	if c.HTTPAdvertise != "" {
-		url = "http://" + c.HTTPAdvertise
-	}
+	url := "http://" + httpAdvertise(c, at)
 	fmt.Fprintf(w, "cpnode %s: node %s\n", release(), c.Node.NodeID)
 	fmt.Fprintf(w, "  http  %s\n  raft  %s\n  data  %s\n", url, node.RaftAddr(), c.Node.DataDir)
 	fmt.Fprintf(w, "Try:\n")
@@ -117,4 +114,12 @@ func greet(w io.Writer, c config.Config, node *raftnode.Node, at net.Addr) {
 	fmt.Fprintf(w, "  %s topic create orders --partitions 3 --endpoints %s\n", program, url)
 	fmt.Fprintf(w, "  curl %s/metrics; curl %s/openapi.json\n", url, url)
 	fmt.Fprintf(w, "Ctrl-C stops it.\n")
+}
+
+// httpAdvertise is where clients reach this node, which serves at at.
+func httpAdvertise(c config.Config, at net.Addr) string {
+	if c.HTTPAdvertise != "" {
+		return c.HTTPAdvertise
+	}
+	return at.String()
 }

@@ -23,8 +23,6 @@ type Config struct {
 	LogLevel slog.Level
 	// LogFormat is LogText or LogJSON.
 	LogFormat string
-	// Insecure allows addresses beyond loopback, without authentication.
-	Insecure bool
 }
 
 // The formats of log lines.
@@ -48,13 +46,8 @@ func (c *Config) Validate() error {
 	if err := c.Node.Validate(); err != nil {
 		return renamed(err)
 	}
-	if c.Insecure {
-		return nil
-	}
-	for _, a := range []struct{ key, addr string }{{"http.addr", c.HTTPAddr}, {"raft.addr", c.Node.RaftAddr}} {
-		if !isLoopback(a.addr) {
-			return fmt.Errorf("%s: %s is not a loopback address, and there is no authentication yet; use 127.0.0.1, or --insecure on a network you trust", a.key, a.addr)
-		}
+	if !c.Node.Insecure && !isLoopback(c.HTTPAddr) {
+		return fmt.Errorf("http.addr: %s is not a loopback address, and there is no authentication of clients yet; use 127.0.0.1, or --insecure on a network you trust", c.HTTPAddr)
 	}
 	return nil
 }
@@ -62,15 +55,18 @@ func (c *Config) Validate() error {
 // fieldKeys are the keys of what raftnode.Config.Validate names by field.
 var fieldKeys = map[string]string{
 	"NodeID": "node.id", "DataDir": "data.dir", "RaftAddr": "raft.addr", "RaftAdvertise": "raft.advertise", "Peers": "peers",
-	"MaxProposalBytes": "proposals.max.bytes",
+	"MaxProposalBytes": "proposals.max.bytes", "RaftTLS": "raft.tls", "RaftSecretFile": "raft.secret.file",
 }
+
+// otherFields are fields that messages name beside the wrong one.
+var otherFields = strings.NewReplacer("RaftTLS", "raft.tls.*", "RaftSecretFile", "raft.secret.file", "Insecure", "--insecure", "RaftAddr", "raft.addr")
 
 // renamed is an error of raftnode.Config.Validate with the key in place of the
 // field.
 func renamed(err error) error {
 	field, problem, _ := strings.Cut(err.Error(), ": ")
 	if key, ok := fieldKeys[field]; ok {
-		return errors.New(key + ": " + problem)
+		return errors.New(key + ": " + otherFields.Replace(problem))
 	}
 	return err
 }

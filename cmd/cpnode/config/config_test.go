@@ -127,6 +127,9 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{[]string{"--node-id=a", "--peers=b=127.0.0.1:1"}, "peers: this node (a) is missing"},
 		{[]string{"--node-id=a", "--peers=a=127.0.0.1:1,a=127.0.0.1:2"}, "peers: a=127.0.0.1:2 is there twice"},
 		{[]string{"--node-id=a", "--raft-addr=0.0.0.0:7490"}, "raft.addr: 0.0.0.0:7490 is not a loopback address"},
+		{[]string{"--node-id=a", "--raft-addr=0.0.0.0:7490", "--insecure"}, "raft.advertise: must be given: raft.addr 0.0.0.0:7490"},
+		{[]string{"--node-id=a", "--raft.tls.cert.file=c"}, "raft.tls: certificate, key and authority go together"},
+		{[]string{"--node-id=a", "--raft.tls.cert.file=c", "--raft.tls.key.file=k", "--raft.tls.ca.file=a", "--raft.secret.file=s"}, "raft.secret.file: is not used with raft.tls.*"},
 		{[]string{"--node-id=a", "--http-addr=:7480"}, "http.addr: :7480 is not a loopback address"},
 		{[]string{"--node-id=a", "--http-addr=example.org:7480"}, "http.addr: example.org:7480 is not a loopback address"},
 		{[]string{"--node-id=a", "--proposals.max.bytes=2000"}, "proposals.max.bytes: "},
@@ -138,7 +141,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 	for _, args := range [][]string{
 		{"--node-id=a"},
 		{"--node-id=a", "--http-addr=localhost:1", "--raft-addr=[::1]:1"},
-		{"--node-id=a", "--http-addr=:7480", "--raft-addr=0.0.0.0:7490", "--insecure"},
+		{"--node-id=a", "--http-addr=:7480", "--raft-addr=0.0.0.0:7490", "--raft-advertise=a.example:7490", "--insecure"},
+		{"--node-id=a", "--raft-addr=0.0.0.0:7490", "--raft-advertise=a.example:7490", "--raft.secret.file=s"},
 	} {
 		l, err := load(t, "", nil, args...)
 		require.NoError(t, err)

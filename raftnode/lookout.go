@@ -1,0 +1,78 @@
+package raftnode
+
+import (
+	"context"
+
+	"github.com/hashicorp/raft"
+)
+
+// lookOut asks the other members, while this node hears from no leader, whether it
+// still is one; which also tells them where it is reached. It returns when ctx ends
+// or the node was removed.
+func (n *Node) lookOut(ctx context.Context) {
+	for !n.identity.Load().Removed {
+		n.electAlone()
+		if n.raft.State() != raft.Leader && !n.hearsLeader() && n.outOf(ctx) {
+			if err := n.leave(); err != nil {
+				n.fail(err)
+				return
+			}
+			break
+		}
+		if wait(ctx, n.config.pollInterval) != nil {
+			return
+		}
+	}
+	n.logger.Error("this node was removed from the cluster")
+	n.raft.Shutdown()
+}
+
+// electAlone makes the only voter the leader at once: there is nobody to wait for.
+func (n *Node) electAlone() {
+	all := voters(n.servers())
+	if len(all) == 1 && all[0].ID == n.id() && n.raft.State() == raft.Follower {
+		n.transport.stand()
+	}
+}
+
+// outOf says whether a leader of this node's cluster counts it among the removed.
+func (n *Node) outOf(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	asked := map[string]bool{n.config.NodeID: true}
+	answers, count := make(chan bool), 0
+	ask := func(name string, request func() (controlAnswer, error)) {
+		asked[name] = true
+		count++
+		go func() {
+			said, err := request()
+			answers <- err == nil && said.Report != nil && said.Report.Caller == standsRemoved
+		}()
+	}
+	for _, s := range n.servers() {
+		if s.ID != n.id() {
+			ask(nameOf(s.ID), func() (controlAnswer, error) { return n.askMember(ctx, s.ID, controlRequest{Verb: verbReport}) })
+		}
+	}
+	for _, p := range n.config.Peers { // those who came after this node's configuration
+		if !asked[p.ID] {
+			ask(p.ID, func() (controlAnswer, error) { return n.askAddr(ctx, p, controlRequest{Verb: verbReport}) })
+		}
+	}
+	removed := false
+	for range count {
+		removed = <-answers || removed
+	}
+	return removed
+}
+
+// leave remembers that the cluster goes on without this directory.
+func (n *Node) leave() error {
+	id := *n.identity.Load()
+	id.Removed = true
+	if err := id.save(n.config.DataDir); err != nil {
+		return err
+	}
+	n.identity.Store(&id)
+	return nil
+}

@@ -1,0 +1,244 @@
+package raftnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cpnode/cpnode/ops"
+)
+
+// readmit takes a node back whose directory was lost: the new one becomes a
+// learner, and the leader's rules do the rest. Both are members for a moment, so
+// that a leader that fails in between leaves nobody behind.
+func (n *Node) readmit(ctx context.Context, from party) error {
+	if n.leading() == nil {
+		return ErrNotLeader
+	}
+	if (from.Cluster != clusterID{}) {
+		return invalid("a node of cluster %s is not taken in", from.Cluster)
+	}
+	var others []raft.Server
+	for _, s := range n.servers() {
+		switch {
+		case s.ID == from.serverID():
+			return nil
+		case nameOf(s.ID) == from.NodeID:
+			others = append(others, s)
+		}
+	}
+	if len(others) == 0 {
+		return invalid("%s is not a member: run cpnode cluster join %s=%s", from.NodeID, from.NodeID, from.Addr)
+	}
+	for _, s := range others {
+		if addr, err := n.answersAt(ctx, s.ID); err == nil {
+			return invalid("node %s runs elsewhere, at %s, with another data directory; stop that one first, or give this node a name of its own", from.NodeID, addr)
+		}
+	}
+	if len(others) > 1 { // the one that was to replace the first is gone as well
+		return n.carryOut(ctx, removeServer(others[1].ID, "").apply)
+	}
+	return n.carryOut(ctx, n.newLearner(from).apply)
+}
+
+// answersAt is where a member answers, at this moment.
+func (n *Node) answersAt(ctx context.Context, id raft.ServerID) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	conn, err := n.dialMember(ctx, id, kindControl)
+	if err != nil {
+		return "", err
+	}
+	return conn.addr, conn.Close()
+}
+
+// newLearner adds a node. raft wants addresses to differ: while another directory
+// holds this one's, the server id stands in its place, see moved.
+func (n *Node) newLearner(p party) change {
+	addr := p.Addr
+	if usesAddress(n.servers(), addr) {
+		addr = string(p.serverID())
+	}
+	return addLearner(p.serverID(), raft.ServerAddress(addr), "joins")
+}
+
+// Join adds a node to the cluster as a learner, which the leader makes a voter once
+// it has caught up. The node must have been started with an empty directory and
+// with peers of this cluster; p.Addr is where it is asked, what it says itself is
+// where it will be reached. The result is the node's instance. To join a member is
+// no error. Errors: ErrNotLeader; *ops.Error with INVALID_REQUEST that names what
+// is wrong, or OUTCOME_UNKNOWN.
+func (n *Node) Join(ctx context.Context, p Peer) (instance string, err error) {
+	if n.leading() == nil {
+		return "", ErrNotLeader
+	}
+	if !validNodeID(p.ID) {
+		return "", invalid("id: %q is not a node id", p.ID)
+	}
+	if err := validAddr(p.Addr, false); err != nil {
+		return "", invalid("addr: %v", err)
+	}
+	said, err := n.askAddr(ctx, p, controlRequest{Verb: verbReport})
+	if err != nil {
+		return "", invalid("addr: %v", err)
+	}
+	if said.Report == nil {
+		return "", invalid("addr: %v", errNoReport)
+	}
+	r := said.Report
+	if _, member := findServer(n.servers(), r.serverID()); member {
+		return r.Instance.String(), nil
+	}
+	if err := n.mayJoin(r); err != nil {
+		return "", err
+	}
+	for _, s := range n.servers() {
+		if nameOf(s.ID) == p.ID { // its directory was lost
+			return r.Instance.String(), n.readmit(ctx, r.party)
+		}
+	}
+	return r.Instance.String(), n.carryOut(ctx, n.newLearner(r.party).apply)
+}
+
+// mayJoin says what is wrong with a node that is to be added.
+func (n *Node) mayJoin(r *nodeReport) error {
+	switch {
+	case r.Removed:
+		return invalid("id: node %s was removed from the cluster; empty its directory and start it again first", r.NodeID)
+	case r.Cluster != clusterID{}:
+		return invalid("id: node %s belongs to cluster %s already, this one is %s", r.NodeID, r.Cluster, n.identity.Load().Cluster)
+	}
+	for _, p := range r.Peers {
+		for _, s := range n.servers() {
+			if p.ID == nameOf(s.ID) && p.ID != r.NodeID {
+				return nil
+			}
+		}
+	}
+	return invalid("id: node %s was started with the peers %q, none of which is a member of this cluster", r.NodeID, peerList(r.Peers))
+}
+
+// Remove takes a node out of the cluster for good. A leader that is to be removed
+// hands leadership over and has the next one do it. It is refused when the voters
+// that are left and answer would be no majority, unless force says otherwise; then
+// it may be undone, and the cluster be without a leader until they answer. Errors:
+// ErrNotLeader; *ops.Error with INVALID_REQUEST or OUTCOME_UNKNOWN.
+func (n *Node) Remove(ctx context.Context, id string, force bool) error {
+	if n.leading() == nil {
+		return ErrNotLeader
+	}
+	servers := n.servers()
+	var target raft.Server
+	for _, s := range servers {
+		if nameOf(s.ID) == id {
+			target = s
+			break
+		}
+	}
+	all := voters(servers)
+	switch {
+	case target.ID == "":
+		return invalid("id: %q is not a member", id)
+	case target.Suffrage == raft.Voter && len(all) == 1:
+		return invalid("id: %s is the only voter", id)
+	case target.Suffrage == raft.Voter && !force && !n.outvotes(servers, target.ID):
+		return invalid("id: without %s, the voters that answer are no majority; start the others first, or force it", id)
+	case target.ID == n.id():
+		return n.removeSelf(ctx, force)
+	}
+	return n.carryOut(ctx, removeServer(target.ID, "").apply)
+}
+
+// removeSelf hands over, and asks the next leader to remove this node.
+func (n *Node) removeSelf(ctx context.Context, force bool) error {
+	if err := n.Transfer(ctx, ""); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	for {
+		_, leader := n.raft.LeaderWithID()
+		if leader != "" && leader != n.id() {
+			said, err := n.askMember(ctx, leader, controlRequest{Verb: verbRemove, ID: n.config.NodeID, Force: force})
+			switch {
+			case err == nil && said.Error == nil:
+				return nil
+			case err == nil && !errors.Is(said.Error, ErrNotLeader) && said.Error.Code != ops.NoLeader:
+				return said.Error
+			}
+		}
+		if err := wait(ctx, barrierRetry); err != nil {
+			return unknown("leadership was handed over; the next leader did not remove %s: %v", n.config.NodeID, err)
+		}
+	}
+}
+
+const transferAttempts = 3
+
+// Transfer hands leadership to the node with the id, or to any voter that is up to
+// date when id is empty. Errors: ErrNotLeader; *ops.Error with INVALID_REQUEST, or
+// NO_LEADER when the cluster would not have another leader; this one goes on then.
+func (n *Node) Transfer(ctx context.Context, id string) error {
+	if n.leading() == nil {
+		return ErrNotLeader
+	}
+	to, err := n.successor(id)
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		err := n.transferOnce(ctx, to)
+		if err == nil || n.raft.State() != raft.Leader {
+			return nil
+		}
+		if attempt == transferAttempts || ctx.Err() != nil {
+			return ops.Errorf(ops.NoLeader, "leadership could not be handed to %s, %d attempts: %v", nameOf(to.ID), attempt, err)
+		}
+	}
+}
+
+// transferOnce waits for raft no longer than it may take: its own wait can last for
+// ever.
+func (n *Node) transferOnce(ctx context.Context, to raft.Server) error {
+	done := make(chan error, 1)
+	go func() { done <- n.raft.LeadershipTransferToServer(to.ID, to.Address).Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(transferTimeout):
+		return fmt.Errorf("not done within %s", transferTimeout)
+	}
+}
+
+// successor is the voter called id, or the one whose log ends last.
+func (n *Node) successor(id string) (raft.Server, error) {
+	var best raft.Server
+	var end uint64
+	for _, s := range voters(n.servers()) {
+		switch p := n.polls.of(s.ID); {
+		case id != "" && nameOf(s.ID) == id && s.ID == n.id():
+			return s, invalid("id: %s leads already", id)
+		case id != "" && nameOf(s.ID) == id:
+			return s, nil
+		case id == "" && s.ID != n.id() && n.reachable(s.ID) && p.report != nil && p.report.LastIndex >= end:
+			best, end = s, p.report.LastIndex
+		}
+	}
+	switch {
+	case id != "":
+		return best, invalid("id: %q is not a voter", id)
+	case best.ID == "":
+		return best, ops.Errorf(ops.NoLeader, "no other voter answers")
+	}
+	return best, nil
+}
+
+// invalid is the error of a request that names a field.
+func invalid(format string, args ...any) error {
+	return ops.Errorf(ops.InvalidRequest, format, args...)
+}

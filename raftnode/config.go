@@ -121,7 +121,7 @@ func DefaultConfig() Config {
 		LeaderLeaseTimeout: 500 * time.Millisecond, CommitTimeout: 50 * time.Millisecond,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
-		StateSync: StateSyncAlways, StateSyncInterval: time.Second, StateSyncMaxTransactions: 200,
+		StateSync: StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 200,
 		Now: time.Now, pollInterval: time.Second,
 	}
 }

@@ -56,7 +56,7 @@ func TestEveryKeyIsItsOwn(t *testing.T) {
 		case "log.format":
 			sample = "json"
 		case "state.sync":
-			sample = "interval"
+			sample = "always"
 		}
 		if k.Type() == "bool" {
 			sample = map[string]string{"true": "false", "false": "true"}[k.Value(&defaults)]

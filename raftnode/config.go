@@ -107,6 +107,8 @@ type Config struct {
 	// pollInterval is how often a leader asks the members how they are, and a node
 	// without a leader whether it still is one.
 	pollInterval time.Duration
+	// bootID overrides which boot of the machine this is, for tests of crashes.
+	bootID func() string
 }
 
 // DefaultConfig is everything but NodeID, DataDir and the addresses. Its timers
@@ -121,7 +123,7 @@ func DefaultConfig() Config {
 		LeaderLeaseTimeout: 500 * time.Millisecond, CommitTimeout: 50 * time.Millisecond,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
-		StateSync: StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 200,
+		StateSync: StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 50,
 		Now: time.Now, pollInterval: time.Second,
 	}
 }

@@ -238,3 +238,20 @@ func TestScanGapsReadsTheTailOnly(t *testing.T) {
 	require.EqualValues(t, 23, s.gaps.lastSeen(23))
 	require.ErrorIs(t, s.scanGaps(4), ErrLogDamaged)
 }
+
+// A node whose newest record was replaced by one of the same state with a lower
+// index must not take a compaction for the removal of a conflict.
+func TestLogIsNotCutBeyondTheState(t *testing.T) {
+	s, snapshots := openTestLog(t, filepath.Join(t.TempDir(), logFile))
+	require.NoError(t, s.StoreLogs(testEntries(1, 100, 2)))
+	snapshots.index = 40
+	require.NoError(t, s.DeleteRange(1, 60))
+	first, last := bounds(t, s)
+	require.EqualValues(t, []uint64{41, 100}, []uint64{first, last})
+	require.NoError(t, s.DeleteRange(41, 60))
+	first, last = bounds(t, s)
+	require.EqualValues(t, []uint64{41, 100}, []uint64{first, last})
+	require.NoError(t, s.DeleteRange(61, 100), "a conflict")
+	first, last = bounds(t, s)
+	require.EqualValues(t, []uint64{41, 60}, []uint64{first, last})
+}

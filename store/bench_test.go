@@ -22,8 +22,10 @@ type load struct {
 	nowMs      int64
 }
 
-func newLoad(tb testing.TB, partitions int) *load {
-	s, err := Open(filepath.Join(tb.TempDir(), "state.db"), Options{Sync: SyncNever})
+func newLoad(tb testing.TB, partitions int) *load { return newLoadWith(tb, partitions, SyncNever) }
+
+func newLoadWith(tb testing.TB, partitions int, sync SyncMode) *load {
+	s, err := Open(filepath.Join(tb.TempDir(), "state.db"), Options{Sync: sync})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	l := &load{s: s, rand: rand.New(rand.NewPCG(1, 1)), batches: 10, partitions: 10, nowMs: 1_700_000_000_000}

@@ -113,10 +113,16 @@ func applyEntry(s *store.Store, index uint64, e ops.Entry) (result any, err erro
 // apply applies the entries after the state's index up to one of them.
 func (h *history) apply(t fataler, s *store.Store, to uint64) {
 	t.Helper()
+	require.NoError(t, h.tryApply(t, s, to))
+}
+
+func (h *history) tryApply(t fataler, s *store.Store, to uint64) error {
 	for i := headOf(t, s).AppliedIndex; i < to; i++ {
-		_, err := applyEntry(s, i+1, h.entries[i])
-		require.NoError(t, err)
+		if _, err := applyEntry(s, i+1, h.entries[i]); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func headOf(t fataler, s *store.Store) (m store.Meta) {
@@ -242,7 +248,9 @@ func (h *history) judge(t fataler, path string, options store.Options, least, mo
 	if toTheEnd {
 		end = h.last()
 	}
-	h.apply(t, s, end)
+	if err := h.tryApply(t, s, end); err != nil {
+		return err
+	}
 	if digest := headOf(t, s).Digest; digest != h.digests[end] {
 		return fmt.Errorf("after index %d the digest is %s instead of %s", end, digest, h.digests[end])
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math/bits"
 
 	"github.com/zeebo/xxh3"
@@ -19,6 +20,19 @@ func (d Digest) String() string {
 	binary.BigEndian.PutUint64(b[:], d.hi)
 	binary.BigEndian.PutUint64(b[8:], d.lo)
 	return hex.EncodeToString(b[:])
+}
+
+// MarshalText is String.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText parses what String has made.
+func (d *Digest) UnmarshalText(text []byte) error {
+	var b [16]byte
+	if n, err := hex.Decode(b[:], text); err != nil || n != len(b) {
+		return fmt.Errorf("%q is not a digest", text)
+	}
+	d.hi, d.lo = binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint64(b[8:])
+	return nil
 }
 
 func (d *Digest) add(h Digest) {

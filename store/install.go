@@ -14,11 +14,12 @@ import (
 // Receiver takes a stream and writes the state file in it. It is used by one
 // goroutine.
 type Receiver struct {
-	disk disk
-	path string
-	file *os.File // nil once it is finished or aborted
-	info StreamInfo
-	hash hash.Hash
+	disk  disk
+	path  string
+	file  *os.File // nil once it is finished or aborted
+	info  StreamInfo
+	hash  hash.Hash
+	state Digest // of what was received, once it is checked
 
 	head, tail []byte // as far as they were received
 	wrote      int64  // of the file
@@ -110,6 +111,7 @@ func (r *Receiver) verify() error {
 	case v.Index != r.info.Index || v.Term != r.info.Term:
 		return fmt.Errorf("%w: announced index %d of term %d, holds index %d of term %d", ErrStream, r.info.Index, r.info.Term, v.Index, v.Term)
 	}
+	r.state = v.Digest
 	return nil
 }
 
@@ -168,7 +170,7 @@ func (s *Store) Install(r *Receiver, part []byte) error {
 	if err := s.unsound(); err != nil {
 		return err
 	}
-	return s.replace(Record{Index: r.info.Index, Term: r.info.Term, Part: part})
+	return s.replace(Record{Index: r.info.Index, Term: r.info.Term, Part: part, digest: r.state})
 }
 
 // replace puts the file beside in place of the open one, whose last record stays.

@@ -53,7 +53,7 @@ func (s *Store) point(at func(Meta)) (*Point, error) {
 		at(tx.meta)
 	}
 	return &Point{store: s, db: s.db, tx: btx, file: s.file, count: s.transactions.Load(), record: Record{
-		Index: tx.meta.AppliedIndex, Term: tx.meta.AppliedTerm, metas: metas, boot: s.boot, synced: s.options.Sync == SyncAlways,
+		Index: tx.meta.AppliedIndex, Term: tx.meta.AppliedTerm, digest: tx.meta.Digest, metas: metas, boot: s.boot, synced: s.options.Sync == SyncAlways,
 	}}, nil
 }
 

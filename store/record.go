@@ -19,7 +19,7 @@ import (
 // state file can be recovered. It has two slots, which are written in turn; an
 // unused slot is zeros:
 //
-//	slot   | "cpnsync1" 8 | sequence 8 | flags 1 | index 8 | term 8 | meta page 0 80 | meta page 1 80
+//	slot   | "cpnsync1" 8 | sequence 8 | flags 1 | index 8 | term 8 | digest 16 | meta page 0 80 | meta page 1 80
 //	       | length 1, boot id | length 4, the owner's part | CRC-32C of all that 4 | up to 64 KiB
 //
 // Integers are big-endian; of a meta page the bytes that bbolt uses are kept. The
@@ -27,7 +27,7 @@ import (
 const (
 	recordMagic     = "cpnsync1"
 	recordSlotSize  = 64 << 10
-	recordFixedSize = 8 + 8 + 1 + 8 + 8 + 2*metaPageSize + 1 + 4 + 4
+	recordFixedSize = 8 + 8 + 1 + 8 + 8 + 16 + 2*metaPageSize + 1 + 4 + 4
 	recordBootSize  = 64
 
 	recordClean  = 1 << 0
@@ -43,6 +43,7 @@ type Record struct {
 	Term  uint64 // of that entry
 	Part  []byte // what the owner keeps with it
 
+	digest   Digest // of the state
 	sequence uint64 // of records, from 1 on
 	clean    bool   // the file was closed, and not changed since
 	synced   bool   // every transaction after it is synced by itself
@@ -61,6 +62,7 @@ func (r *Record) append(b []byte) []byte {
 	b = be.AppendUint64(b, r.sequence)
 	b = append(b, bitIf(r.clean, recordClean)|bitIf(r.synced, recordSynced))
 	b = be.AppendUint64(be.AppendUint64(b, r.Index), r.Term)
+	b = be.AppendUint64(be.AppendUint64(b, r.digest.hi), r.digest.lo)
 	b = append(append(b, r.metas[0][:]...), r.metas[1][:]...)
 	b = append(append(b, byte(len(r.boot))), r.boot...)
 	b = append(be.AppendUint32(b, uint32(len(r.Part))), r.Part...)
@@ -81,7 +83,8 @@ func decodeRecord(b []byte) (r Record, ok bool) {
 		return r, false
 	}
 	r = Record{sequence: be.Uint64(b[8:]), clean: b[16]&recordClean != 0, synced: b[16]&recordSynced != 0, Index: be.Uint64(b[17:]), Term: be.Uint64(b[25:])}
-	n := 33 + copy(r.metas[0][:], b[33:])
+	r.digest = Digest{hi: be.Uint64(b[33:]), lo: be.Uint64(b[41:])}
+	n := 49 + copy(r.metas[0][:], b[49:])
 	n += copy(r.metas[1][:], b[n:])
 	boot := int(b[n])
 	if n++; len(b) < recordFixedSize+boot {

@@ -141,8 +141,8 @@ func (s *Store) setBack(records []Record) error {
 		if err != nil {
 			return err
 		}
-		if v.Problem == "" && (v.Index != r.Index || v.Term != r.Term) {
-			v.Problem = fmt.Sprintf("holds index %d of term %d", v.Index, v.Term)
+		if v.Problem == "" && (v.Index != r.Index || v.Term != r.Term || v.Digest != r.digest) {
+			v.Problem = fmt.Sprintf("another state is there, of index %d", v.Index)
 		}
 		if v.Problem == "" {
 			return s.putMetas(r.metas)
@@ -197,12 +197,13 @@ func belonging(records []Record, p *Point) (Record, error) {
 	}
 	for _, r := range records {
 		recorded, problem := r.metas.newest()
-		if problem == "" && r.Index <= p.record.Index && recorded.transaction <= present.transaction {
+		same := r.Index < p.record.Index || r.Index == p.record.Index && r.digest == p.record.digest
+		if problem == "" && same && recorded.transaction <= present.transaction {
 			return r, nil
 		}
 	}
 	if len(records) > 0 {
-		return Record{}, fmt.Errorf("it holds the state of index %d, which is older than its records", p.record.Index)
+		return Record{}, fmt.Errorf("it holds the state of index %d, which is older than its records, or another", p.record.Index)
 	}
 	return Record{}, nil
 }

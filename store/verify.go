@@ -14,6 +14,7 @@ import (
 type verified struct {
 	Index   uint64 `json:"index"`
 	Term    uint64 `json:"term"`
+	Digest  Digest `json:"digest"`            // as stored
 	Schema  uint64 `json:"schema"`            // version of the layout, which is not judged
 	Problem string `json:"problem,omitempty"` // the first, empty when all is well
 }
@@ -36,7 +37,8 @@ func verifyState(f *os.File, metas metaPages) (v verified, err error) {
 		v.Problem = "the head of the state is missing"
 		return v, nil
 	}
-	v.Index, v.Term, v.Schema = c.meta.AppliedIndex, c.meta.AppliedTerm, uint64(c.meta.SchemaVersion)
+	m := c.meta
+	v.Index, v.Term, v.Digest, v.Schema = m.AppliedIndex, m.AppliedTerm, m.Digest, uint64(m.SchemaVersion)
 	return v, nil
 }
 

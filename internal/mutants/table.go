@@ -175,4 +175,50 @@ var mutations = []mutation{
 		file: "raftnode/propose.go", old: "f.entries >= f.maxEntries", new: "f.entries > f.maxEntries",
 		pkg: "./raftnode", run: "TestOverload",
 	},
+	{
+		name: "newest record not pinned",
+		file: "store/point.go", old: "s.pinned, p.tx = p.tx, nil", new: "s.pinned = nil",
+		pkg: "./store", run: "TestPowerCuts$",
+	},
+	{
+		name: "no sync point when a state is opened",
+		file: "store/recover.go", old: "return p.Commit(nil)", new: "return nil",
+		pkg: "./store", run: "TestPowerCuts$",
+	},
+	{
+		name: "record before the state is synced",
+		file: "store/point.go", old: "if err := s.disk.syncDB(s.path, p.db); err != nil {", new: "if p.db == nil {\n\t\tvar err error",
+		pkg: "./store", run: "TestPowerCuts$",
+	},
+	{
+		name: "new state in place before its record",
+		file: "store/recover.go", old: "if err := s.records.write(&rec); err != nil {\n\t\treturn rec, err\n\t}\n\tif err := s.disk.rename(beside, s.path); err != nil {",
+		new: "if err := errors.Join(s.disk.rename(beside, s.path), s.records.write(&rec)); err != nil {",
+		pkg: "./store", run: "TestPowerCuts$|TestKillAtEveryWrite",
+	},
+	{
+		name: "record of another state put over the one in place",
+		file: "store/recover.go", old: "s.records.keep(rec)", new: "_ = rec",
+		pkg: "./store", run: "TestRecordOfTheStateInPlaceStays",
+	},
+	{
+		name: "log deleted beyond the newest record",
+		file: "raftnode/logstore.go", old: "return s.deleteOldest(min(last, snapshot.Index))", new: "return s.deleteOldest(last)",
+		pkg: "./raftnode", run: "TestLogDeletesFromBothEnds",
+	},
+	{
+		name: "compaction beyond the newest record taken for a conflict",
+		file: "raftnode/logstore.go", old: "if err != nil || last < newest {", new: "if err != nil {",
+		pkg: "./raftnode", run: "TestLogIsNotCutBeyondTheState",
+	},
+	{
+		name: "position of a record goes back",
+		file: "fsm/position.go", old: "if err != nil || at.Index <= before.Index {", new: "if err != nil || at.Index == 0 {",
+		pkg: "./fsm", run: "TestRecordsNeverGoBack|TestConfiguration",
+	},
+	{
+		name: "entry without space left out",
+		file: "fsm/fsm.go", old: "if !store.NoSpace(err) {", new: "if store.NoSpace(err) {\n\t\t\treturn nil\n\t\t}\n\t\tif err == nil || err != nil {",
+		pkg: "./fsm", run: "TestNoSpaceIsWaitedFor",
+	},
 }

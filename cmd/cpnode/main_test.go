@@ -154,7 +154,7 @@ func TestConfigCommands(t *testing.T) {
 	t.Setenv("CPNODE_LOG_LEVEL", "warn")
 	require.Equal(t, "the configuration is valid\n", mustRun(t, "config", "validate", "--config", file))
 	out := mustRun(t, "config", "print", "--config", file, "--log-format=json")
-	for _, line := range []string{`log\.level +warn +CPNODE_LOG_LEVEL\n`, `log\.format +json +--log-format\n`, `raft\.trailing\.logs +10000 +.*cpnode\.yaml:2\n`, `state\.sync +always +default\n`} {
+	for _, line := range []string{`log\.level +warn +CPNODE_LOG_LEVEL\n`, `log\.format +json +--log-format\n`, `raft\.trailing\.logs +10000 +.*cpnode\.yaml:2\n`, `state\.sync +interval +default\n`} {
 		require.Regexp(t, line, out)
 	}
 	r := cpnode(t, "config", "validate")

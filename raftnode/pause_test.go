@@ -232,7 +232,7 @@ func TestReadsAfterPauses(t *testing.T) {
 	cancel()
 	readers.Wait()
 	t.Logf("%d pauses: %d of %d reads were stale", *pauseRounds, p.stale.Load(), p.reads.Load())
-	require.Greater(t, p.reads.Load(), int64(100))
+	require.Greater(t, p.reads.Load(), int64(10**pauseRounds), "the least that a busy machine manages")
 	if !*pauseVerify {
 		require.Zero(t, p.stale.Load())
 	}

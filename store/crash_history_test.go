@@ -244,6 +244,9 @@ func (h *history) judge(t fataler, path string, options store.Options, least, mo
 	if at < least || at > most || head.Digest != h.digests[at] {
 		return fmt.Errorf("the state is of index %d (between %d and %d), its digest is %s instead of %s", at, least, most, head.Digest, h.digests[at])
 	}
+	if err := judgePart(s.Record(), at); err != nil {
+		return err
+	}
 	end := min(at+3, h.last())
 	if toTheEnd {
 		end = h.last()
@@ -262,6 +265,22 @@ func (h *history) judge(t fataler, path string, options store.Options, least, mo
 		err = report.Err()
 	}
 	return err
+}
+
+// judgePart holds the owner's part of the record against the state that it must
+// belong to: not one that was replaced, or never came to be in place.
+func judgePart(r store.Record, at uint64) error {
+	if len(r.Part) == 0 {
+		return nil // no point was taken yet
+	}
+	var part uint64
+	if _, err := fmt.Sscanf(string(r.Part), "at %d", &part); err != nil {
+		return err
+	}
+	if installed := uint64(installAt + installJump); part > at || at >= installed && part < installed {
+		return fmt.Errorf("the state of index %d goes with the record %q", at, r.Part)
+	}
+	return nil
 }
 
 func TestHistoryHasAllKindsOfEntries(t *testing.T) {

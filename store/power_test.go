@@ -3,9 +3,12 @@ package store_test
 import (
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/store"
 )
 
 // cuts puts together what power cuts at random moments leave, and returns what
@@ -38,6 +41,48 @@ func cuts(t *testing.T, pinned bool, count int) (failed []error) {
 		disk.do(e)
 	}
 	return failed
+}
+
+// TestCrashInAnInstall kills and cuts the power before every change of an install and
+// those around it, of each of the latter several times.
+func TestCrashInAnInstall(t *testing.T) {
+	h, events := makeHistory(), recordLife(t, true)
+	begin := slices.IndexFunc(events, func(e event) bool { return e.Op() == store.OpCreate && filepath.Base(e.Path()) == "state.db.install" })
+	rename := slices.IndexFunc(events, func(e event) bool { return e.Op() == store.OpRename })
+	require.Less(t, begin, rename)
+	dir := filepath.Join(t.TempDir(), "crashed")
+	r := rand.New(rand.NewPCG(*crashSeed, 3))
+	disk, images, after := newSimDisk(), 0, map[uint64]int{}
+	for i, e := range events[:rename+20] {
+		cuts := 0
+		switch {
+		case i > rename-8:
+			cuts = max(*powerCuts/15, 4)
+		case i >= begin && (*crashAll || i%10 == 0):
+			cuts = 1
+		}
+		for n := range cuts {
+			boot := "second"
+			if n == 0 {
+				boot = "first"
+				disk.killed(t, dir)
+			} else {
+				disk.cut(t, dir, r)
+			}
+			path := filepath.Join(dir, "state.db")
+			err := h.judge(t, path, bootOptions(boot), e.durable, e.next, false)
+			require.NoError(t, err, "before change %d, %d after the rename: %s of %s", i, i-rename, e.Op(), filepath.Base(e.Path()))
+			require.NoFileExists(t, path+".install")
+			images++
+			s, err := store.Open(path, bootOptions(boot))
+			require.NoError(t, err)
+			after[headOf(t, s).AppliedIndex]++
+			require.NoError(t, s.Close())
+		}
+		disk.do(e)
+	}
+	t.Logf("%d changes from the first byte to the rename, %d images; index + 3: images %v", rename-begin, images, after)
+	require.Greater(t, len(after), 1, "some have the old state, some the new one")
 }
 
 // TestPowerCuts loses any of what was written since the last sync. What is recovered

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/cpnode/cpnode/jepsen/history"
@@ -111,43 +110,23 @@ func (l *log) checkOffsets(v *Verdict) {
 	}
 }
 
-// hidden is how long the longest run of offsets below the log's final start is that
-// no known commit explains: something that was deleted again before anybody saw it.
-// Without final reads it can be anything.
-func (l *log) hidden() (longest int64) {
-	next, start, read := int64(0), int64(0), false
-	for _, r := range l.reads {
-		if r.record.Final {
-			start, read = max(start, r.start), true
-		}
-	}
-	if !read {
-		return math.MaxInt64
-	}
-	for _, p := range l.placed() {
-		if p.base >= start {
-			break
-		}
-		longest, next = max(longest, p.base-next), max(next, p.last+1)
-	}
-	return max(longest, start-next)
-}
-
 // checkWhole checks that the batches of one file took effect all, or none.
 func (p *parsed) checkWhole(v *Verdict) {
 	logOf := map[*commit]*log{}
-	hidden := map[*log]int64{}
 	for _, l := range p.logs {
-		hidden[l] = l.hidden()
 		for _, c := range l.commits {
 			logOf[c] = l
 		}
 	}
+	missing := func(c *commit) bool {
+		_, mayBe := logOf[c].fillings[c]
+		return len(c.places()) == 0 && !mayBe
+	}
 	for _, file := range p.files {
 		there := slices.IndexFunc(file, func(c *commit) bool { return len(c.places()) > 0 })
-		missing := slices.IndexFunc(file, func(c *commit) bool { return len(c.places()) == 0 && hidden[logOf[c]] < c.records })
-		if there >= 0 && missing >= 0 {
-			a, b := file[there], file[missing]
+		not := slices.IndexFunc(file, missing)
+		if there >= 0 && not >= 0 {
+			a, b := file[there], file[not]
 			v.fail(CheckWhole, append(a.lines(), a.places()[0].line), "%v took effect in %s, but not in %s", a.keys, logOf[a].name, logOf[b].name)
 		}
 	}

@@ -3,6 +3,7 @@ package checker
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -308,6 +309,30 @@ func TestUnknownOutcomes(t *testing.T) {
 	hidden.Outcome = history.Refused // then nothing explains offsets 2 to 4
 	v := judge(t, s.records)
 	require.True(t, slices.ContainsFunc(v.Violations, func(f Violation) bool { return f.Check == CheckLinearizable }), v.Violations)
+}
+
+// What nobody was told of is put where something was deleted, if it alone fits there
+// in size and time.
+func TestFill(t *testing.T) {
+	s := &script{}
+	s.commit("k1", 2)
+	outcome(s.commit("fits", 3), history.Unknown, ops.OutcomeUnknown)
+	s.never("too short", 1)
+	s.never("too long", 4)
+	heard := s.delete(5)
+	s.never("too late", 3)
+	s.finish()
+	p, err := parse(s.records, &Verdict{})
+	require.NoError(t, err)
+	l := p.logs[p.names[0]]
+	require.Equal(t, map[*commit]filling{l.byKey["fits"]: {2, heard.Return}}, l.fillings)
+
+	s.never("the rest", 2).Invoke = 0 // with the short one it fits as well
+	p, err = parse(s.records, &Verdict{})
+	require.NoError(t, err)
+	l = p.logs[p.names[0]]
+	open := filling{-1, math.MaxInt64}
+	require.Equal(t, map[*commit]filling{l.byKey["fits"]: open, l.byKey["too short"]: open, l.byKey["the rest"]: open}, l.fillings)
 }
 
 // A commit of two partitions that is in one of them only.

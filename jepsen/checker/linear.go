@@ -71,14 +71,13 @@ func explain(info porcupine.LinearizationInfo, all []porcupine.Operation) (lines
 // commit once. What is known about outcomes from answers and reads is put in, since
 // an outcome that can be anything makes the search long.
 func (l *log) operations() (all []porcupine.Operation) {
-	hidden := l.hidden()
 	for _, c := range l.commits {
-		if o, ok := c.operation(hidden); ok {
+		if o, ok := l.commitOperation(c); ok {
 			all = append(all, o)
 		}
 	}
 	for _, d := range l.deletes {
-		if o, ok := d.operation(); ok {
+		if o, ok := l.deleteOperation(d); ok {
 			all = append(all, o)
 		}
 	}
@@ -98,18 +97,15 @@ func operation(call, end int64, in *input) porcupine.Operation {
 	return porcupine.Operation{Input: in, Call: call, Return: end}
 }
 
-// operation is the effect of all attempts, which is one: it begins with the first
-// that was not refused, and is over when the first was answered or a read found it.
-// A commit that nobody was told of, and that is not hidden where something was
-// deleted, had no effect.
-func (c *commit) operation(hidden int64) (o porcupine.Operation, ok bool) {
-	in := &input{text: fmt.Sprintf("commit of %s", c.id), commit: &commitInput{c, -1, -1}}
-	call, end := int64(math.MaxInt64), int64(math.MaxInt64)
-	for _, a := range c.attempts {
-		if a.record.Outcome != history.Refused && a.record.Invoke < call {
-			call, in.line = a.record.Invoke, a.line
-		}
+// commitOperation is the effect of all attempts of a commit, which is one: it begins with
+// the first that was not refused, and is over when the first was answered or a read
+// found it. One that had no effect is left out.
+func (l *log) commitOperation(c *commit) (o porcupine.Operation, ok bool) {
+	if c.refused() {
+		return o, false
 	}
+	in := &input{line: c.attempts[0].line, text: "commit of " + c.id, commit: &commitInput{c, -1, -1}}
+	end := int64(math.MaxInt64)
 	for _, s := range c.sightings {
 		end, in.commit.base = min(end, s.record.Return), s.batch.BaseOffset
 	}
@@ -119,21 +115,36 @@ func (c *commit) operation(hidden int64) (o porcupine.Operation, ok bool) {
 			in.commit.start = a.answer.LogStartOffset
 		}
 	}
+	if len(c.places()) == 0 {
+		f, mayBe := l.fillings[c]
+		if !mayBe {
+			return o, false
+		}
+		end, in.commit.base = f.until, f.base
+	}
 	if in.commit.base >= 0 {
 		in.text += fmt.Sprintf(" at offset %d", in.commit.base)
-	} else if hidden < c.records {
-		return o, false
 	}
-	return operation(call, end, in), call < math.MaxInt64
+	return operation(c.begin(), end, in), true
 }
 
-// operation of a deletion whose outcome is unknown may be the last one, without an
-// effect that anybody sees.
-func (d *deletion) operation() (o porcupine.Operation, ok bool) {
+// deleteOperation is over, when its outcome is unknown, once the log is known to
+// start there or later: then it changes nothing any more. One above the final log
+// start had no effect.
+func (l *log) deleteOperation(d *deletion) (o porcupine.Operation, ok bool) {
 	in := &input{line: d.line, text: fmt.Sprintf("delete-records to %d", d.offset), delete: d}
 	end := d.record.Return
 	if d.record.Outcome == history.Unknown {
 		end = math.MaxInt64
+		if start, read := l.finalStart(); read && d.offset > start {
+			return o, false
+		}
+		for _, e := range l.evidence {
+			if d.offset >= 0 && e.start >= d.offset {
+				end = max(e.at, d.record.Invoke+1)
+				break
+			}
+		}
 	}
 	return operation(d.record.Invoke, end, in), d.record.Outcome != history.Refused
 }

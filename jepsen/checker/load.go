@@ -26,6 +26,9 @@ type log struct {
 	byKey   map[string]*commit
 	deletes []*deletion
 	reads   []*read
+
+	evidence []evidence          // in the order of time
+	fillings map[*commit]filling // of commits that nobody was told of
 }
 
 // commit is one batch that a client wants in a log once, in all the attempts to get
@@ -89,6 +92,8 @@ func parse(records []*history.Record, v *Verdict) (*parsed, error) {
 	for name, l := range p.logs {
 		p.names = append(p.names, name)
 		l.link(v)
+		l.evidence = l.collectEvidence()
+		l.fillings = l.fill()
 	}
 	slices.Sort(p.names)
 	slices.Sort(p.nodes)

@@ -13,9 +13,9 @@ type evidence struct {
 	line       int
 }
 
-// evidence is what answers said of the log, in the order of time. A stale read
+// collectEvidence is what answers said of the log, in the order of time. A stale read
 // counts too: what it saw was committed.
-func (l *log) evidence() (all []evidence) {
+func (l *log) collectEvidence() (all []evidence) {
 	for _, c := range l.commits {
 		for _, a := range c.attempts {
 			if a.answer != nil {
@@ -38,7 +38,7 @@ func (l *log) evidence() (all []evidence) {
 // checkFresh checks that no linearizable read saw less than somebody had been told
 // before it began.
 func (l *log) checkFresh(v *Verdict) {
-	all := l.evidence()
+	all := l.evidence
 	// The evidence with the largest start, and with the largest end, so far.
 	starts, ends := make([]evidence, len(all)), make([]evidence, len(all))
 	for i, e := range all {

@@ -23,8 +23,8 @@ type Fault struct {
 }
 
 const (
-	followerChance = 0.2  // a follower is hit instead of the leader
-	secondChance   = 0.15 // another node is paused meanwhile: no majority is left
+	followerChance = 0.2 // a follower is hit instead of the leader
+	secondChance   = 0.2 // another node is paused meanwhile: no majority is left
 )
 
 // Bounds of times, chosen evenly between them.
@@ -32,7 +32,7 @@ var (
 	pauseFor       = bounds{500 * time.Millisecond, 3 * time.Second}
 	downFor        = bounds{0, 1500 * time.Millisecond}
 	secondAfter    = bounds{200 * time.Millisecond, 800 * time.Millisecond}
-	secondPauseFor = bounds{300 * time.Millisecond, 800 * time.Millisecond}
+	secondPauseFor = bounds{300 * time.Millisecond, 1500 * time.Millisecond}
 	quietFor       = bounds{300 * time.Millisecond, 900 * time.Millisecond}
 )
 

@@ -17,6 +17,7 @@ const (
 	resendChance   = 0.05 // send an acknowledged commit again
 	freshKeyChance = 0.30 // retry an idempotent commit in another object
 	giveUpChance   = 0.30 // leave a commit that is not idempotent without an answer
+	patientChance  = 0.20 // wait as long as a reader, for what a node says that lost the lead
 )
 
 const (
@@ -98,7 +99,11 @@ func (w *writer) commit(ctx context.Context, request *ops.CommitFileRequest) {
 
 // send is one attempt; index is that of its log entry.
 func (w *writer) send(ctx context.Context, request *ops.CommitFileRequest) (index uint64, done bool) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	timeout := writeTimeout
+	if w.chance(patientChance) {
+		timeout = readTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := &history.Record{Op: "commit-file"}
 	for i := range request.Batches {

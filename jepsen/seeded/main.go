@@ -1,0 +1,121 @@
+// Command seeded shows that the harness finds what it is there for: it builds cpnode
+// with one bug after the other, and runs jepsen on it, which must name what is wrong.
+//
+//	go run ./jepsen/seeded [-only NAME]
+//
+// Nothing in the tree is changed: the wrong file is laid over it (go build -overlay).
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	only := flag.String("only", "", "try the bugs whose name contains this")
+	flag.Parse()
+	if err := run(context.Background(), *only); err != nil {
+		fmt.Fprintln(os.Stderr, "seeded:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string) error {
+	dir, err := os.MkdirTemp("", "seeded-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	jepsen := filepath.Join(dir, "jepsen")
+	if err := build(ctx, jepsen, "./jepsen"); err != nil {
+		return err
+	}
+	missed := 0
+	for _, b := range bugs {
+		if !strings.Contains(b.name, only) {
+			continue
+		}
+		began := time.Now()
+		found, out, err := b.try(ctx, jepsen, dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		word := "found"
+		if !found {
+			word = "MISSED"
+			missed++
+			fmt.Printf("%s\n", out)
+		}
+		fmt.Printf("%-7s %5.1fs  %-52s %s\n", word, time.Since(began).Seconds(), b.name, b.says)
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d bugs were missed", missed)
+	}
+	return nil
+}
+
+func build(ctx context.Context, binary, pkg string, flags ...string) error {
+	args := append([]string{"build", "-o", binary}, flags...)
+	if out, err := exec.CommandContext(ctx, "go", append(args, pkg)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not build: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// try says whether a run of cpnode with the bug fails, and says why.
+func (b bug) try(ctx context.Context, jepsen, dir string) (found bool, out []byte, err error) {
+	overlay, err := b.overlay(dir)
+	if err != nil {
+		return false, nil, err
+	}
+	binary, runDir := filepath.Join(dir, "cpnode"), filepath.Join(dir, "run")
+	if err := build(ctx, binary, "./cmd/cpnode", "-overlay", overlay); err != nil {
+		return false, nil, err
+	}
+	defer os.RemoveAll(runDir)
+	cmd := exec.CommandContext(ctx, jepsen, "--faults", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults*operationsPerFault), "--cpnode", binary, runDir)
+	out, err = cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		return false, out, err
+	}
+	return failed != nil && strings.Contains(string(out), b.says), out, nil
+}
+
+// overlay writes the wrong file and the map that puts it in place of the right one.
+func (b bug) overlay(dir string) (string, error) {
+	wrong, err := b.apply()
+	if err != nil {
+		return "", err
+	}
+	right, err := filepath.Abs(b.file)
+	if err != nil {
+		return "", err
+	}
+	path, overlay := filepath.Join(dir, "wrong.go"), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {right: path}})
+	if err != nil {
+		return "", err
+	}
+	return overlay, errors.Join(os.WriteFile(path, wrong, 0o600), os.WriteFile(overlay, replace, 0o600))
+}
+
+// apply is the file with the bug in it.
+func (b bug) apply() ([]byte, error) {
+	code, err := os.ReadFile(b.file)
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(code), b.old); n != 1 {
+		return nil, fmt.Errorf("%s has %q %d times, not once", b.file, b.old, n)
+	}
+	return []byte(strings.Replace(string(code), b.old, b.new, 1)), nil
+}

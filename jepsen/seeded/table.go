@@ -1,0 +1,68 @@
+package main
+
+import "github.com/cpnode/cpnode/jepsen/checker"
+
+// operationsPerFault is a busy load: about a hundred operations a second.
+const operationsPerFault = 250
+
+// bug is a line of cpnode that is wrong, and what the harness has to say about it.
+type bug struct {
+	name string
+	// file is below the module's root; old occurs in it exactly once.
+	file, old, new string
+	faults         int // enough to be found by
+	says           string
+}
+
+var bugs = []bug{
+	{
+		name: "linearizable read of a node that thinks it leads",
+		file: "raftnode/view.go", old: "	r, err := n.confirmer.lead(ctx)\n", new: "	if n.leading() != nil {\n		return nil\n	}\n	r, err := n.confirmer.lead(ctx)\n",
+		faults: 40, says: checker.CheckFresh,
+	},
+	{
+		name: "linearizable read from any node's state",
+		file: "raftnode/view.go", old: "if o.Level == Linearizable {", new: "if o.Level == Linearizable && ctx == nil {",
+		faults: 6, says: checker.CheckLinearizable,
+	},
+	{
+		name: "unknown outcome said to be refused",
+		file: "raftnode/propose.go", old: `return unknown("%v", err)`, new: "return ErrNotLeader",
+		faults: 40, says: checker.CheckRefused,
+	},
+	{
+		name: "stale read that does not wait for min_index",
+		file: "raftnode/view.go", old: "n.fsm.Wait(ctx, o.MinIndex)", new: "n.fsm.Wait(ctx, min(o.MinIndex, 1))",
+		faults: 6, says: checker.CheckMinIndex,
+	},
+	{
+		name: "producer's batch accepted twice",
+		file: "ops/commit_plan.go",
+		old: `		if e := remembered(s, b); e != nil {
+			return outcomeDuplicate, e, nil
+		}
+		if s.Count > 0 && b.BaseSequence != nextSequence(s.Entries[s.Count-1].LastSequence) {`,
+		new:    `		if s.Count > 0 && remembered(s, b) == nil && b.BaseSequence != nextSequence(s.Entries[s.Count-1].LastSequence) {`,
+		faults: 20, says: checker.CheckRetries,
+	},
+	{
+		name: "producer's batch forgotten",
+		file: "ops/commit_plan.go", old: "if e := remembered(s, b); e != nil {", new: "if e := remembered(s, b); e != nil && e.BaseSequence < 0 {",
+		faults: 20, says: checker.CheckAnswers,
+	},
+	{
+		name: "delete-records answered and not done",
+		file: "ops/delete_records.go", old: "d.log.LogStartOffset = max(d.log.LogStartOffset, start)", new: "d.log.LogStartOffset = max(d.log.LogStartOffset, min(start, first.BaseOffset))",
+		faults: 6, says: checker.CheckLogStart,
+	},
+	{
+		name: "delete-records takes the batch that straddles",
+		file: "ops/delete_records.go", old: "return b.LastOffset < d.target }", new: "return b.BaseOffset < d.target }",
+		faults: 6, says: checker.CheckHoles,
+	},
+	{
+		name: "a file's references not counted down",
+		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount > 0 {",
+		faults: 6, says: checker.CheckFiles,
+	},
+}

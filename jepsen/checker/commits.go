@@ -62,9 +62,7 @@ func (l *log) checkCommits(v *Verdict) {
 		if len(places) == 0 {
 			continue
 		}
-		if c.refused() {
-			v.fail(CheckRefused, append(c.lines(), places[0].line), "%s: every attempt of %s was refused, yet it is at offset %d", l.name, c.id, places[0].base)
-		}
+		l.checkRefused(v, c)
 		first, key := places[0], ""
 		for _, p := range places {
 			if p.base != first.base || p.last != first.last {
@@ -87,6 +85,42 @@ func (l *log) checkCommits(v *Verdict) {
 			}
 		}
 	}
+}
+
+// checkRefused checks that no object was found, and no answer repeated, whose earlier
+// attempts were all refused.
+func (l *log) checkRefused(v *Verdict, c *commit) {
+	for _, s := range c.sightings {
+		if lines, refused := c.refusedBefore(s.record, func(a *attempt) bool { return a.key == s.batch.ObjectKey }); refused {
+			v.fail(CheckRefused, append(lines, s.line), "%s: %s was refused, yet it is at offset %d", l.name, s.batch.ObjectKey, s.batch.BaseOffset)
+			return
+		}
+	}
+	for _, again := range c.attempts {
+		if again.answer == nil || !again.replayed && !again.answer.Duplicate {
+			continue
+		}
+		// A repeated answer is that of the same object, a duplicate one of another.
+		if lines, refused := c.refusedBefore(again.record, func(a *attempt) bool { return (a.key == again.key) != again.answer.Duplicate }); refused {
+			v.fail(CheckRefused, append(lines, again.line), "%s: %s was refused, yet the next attempt finds it at offset %d", l.name, c.id, again.answer.AssignedBaseOffset)
+			return
+		}
+	}
+}
+
+// refusedBefore says whether all of the chosen attempts that were sent before the
+// record ended, other than itself, were refused; lines are theirs.
+func (c *commit) refusedBefore(r *history.Record, chosen func(*attempt) bool) (lines []int, refused bool) {
+	refused = true
+	for i := range c.attempts {
+		a := &c.attempts[i]
+		if a.record == r || !chosen(a) || a.record.Invoke > r.Return {
+			continue
+		}
+		lines = append(lines, a.line)
+		refused = refused && a.record.Outcome == history.Refused
+	}
+	return lines, refused
 }
 
 // placed is where commits are known to be, by offset, one place each.

@@ -220,7 +220,12 @@ func TestDoctoredHistory(t *testing.T) {
 				a.Responses[0].Batches[i].ObjectKey = "p2-again"
 			})
 		}, CheckRetries, []int{10, 15}},
-		"refused commit is there": {func(s *script) { outcome(s.records[11], history.Refused, ops.NoLeader) }, CheckRefused, []int{12, 14}},
+		"refused commit is there":              {func(s *script) { outcome(s.records[11], history.Refused, ops.NoLeader) }, CheckRefused, []int{12, 14}},
+		"refused attempt of a repeated answer": {func(s *script) { outcome(s.records[6], history.Refused, ops.NoLeader) }, CheckRefused, []int{7, 8}},
+		"refused attempt in another object":    {func(s *script) { outcome(s.records[8], history.Refused, ops.NoLeader) }, CheckRefused, []int{9, 14}},
+		"repeated answer of what was never sent": {func(s *script) {
+			doctor(s.records[11], func(a *ops.CommitFileResponse) { a.Replayed = true })
+		}, CheckRefused, []int{12}},
 		"lost delete-records": {func(s *script) {
 			final(s, func(a *ops.FoundBatches) {
 				a.LogStartOffset = 0
@@ -252,6 +257,9 @@ func TestDoctoredHistory(t *testing.T) {
 			s := usual()
 			test.doctor(s)
 			v := judge(t, s.records)
+			if test.check == CheckRefused { // the rest of the history holds
+				require.Len(t, v.Violations, 1)
+			}
 			require.True(t, slices.ContainsFunc(v.Violations, func(f Violation) bool {
 				return f.Check == test.check && slices.Equal(f.Lines, test.lines)
 			}), "want %s %v, got %v", test.check, test.lines, v.Violations)

@@ -97,13 +97,10 @@ func operation(call, end int64, in *input) porcupine.Operation {
 	return porcupine.Operation{Input: in, Call: call, Return: end}
 }
 
-// commitOperation is the effect of all attempts of a commit, which is one: it begins with
-// the first that was not refused, and is over when the first was answered or a read
-// found it. One that had no effect is left out.
+// commitOperation is the effect of all attempts of a commit, which is one: it begins
+// with the first that was not refused, and is over when the first was answered or a
+// read found it. One that had no effect is left out.
 func (l *log) commitOperation(c *commit) (o porcupine.Operation, ok bool) {
-	if c.refused() {
-		return o, false
-	}
 	in := &input{line: c.attempts[0].line, text: "commit of " + c.id, commit: &commitInput{c, -1, -1}}
 	end := int64(math.MaxInt64)
 	for _, s := range c.sightings {
@@ -115,6 +112,7 @@ func (l *log) commitOperation(c *commit) (o porcupine.Operation, ok bool) {
 			in.commit.start = a.answer.LogStartOffset
 		}
 	}
+	begin := c.begin()
 	if len(c.places()) == 0 {
 		f, mayBe := l.fillings[c]
 		if !mayBe {
@@ -125,7 +123,12 @@ func (l *log) commitOperation(c *commit) (o porcupine.Operation, ok bool) {
 	if in.commit.base >= 0 {
 		in.text += fmt.Sprintf(" at offset %d", in.commit.base)
 	}
-	return operation(c.begin(), end, in), true
+	for _, a := range c.attempts {
+		if begin >= end { // a refused attempt had the effect, which checkRefused says
+			begin = min(begin, a.record.Invoke)
+		}
+	}
+	return operation(begin, end, in), begin < end
 }
 
 // deleteOperation is over, when its outcome is unknown, once the log is known to

@@ -45,6 +45,7 @@ type commit struct {
 type attempt struct {
 	line     int
 	record   *history.Record
+	key      string
 	answer   *ops.CommittedBatch
 	replayed bool
 }
@@ -149,12 +150,11 @@ func (p *parsed) addCommit(line int, r *history.Record, v *Verdict) error {
 	for i := range request.Batches {
 		b := &request.Batches[i]
 		c := p.log(b.TopicID, b.Partition).commit(request.ObjectKey, b)
-		a := attempt{line: line, record: r, replayed: answer.Replayed}
+		a := attempt{line: line, record: r, key: request.ObjectKey, replayed: answer.Replayed}
 		if r.Outcome == history.OK {
-			a.answer = &answer.Batches[i]
-			if a.answer.Error != ops.None {
+			if a.answer = &answer.Batches[i]; a.answer.Error != ops.None {
 				v.fail(CheckAnswers, []int{line}, "the batch of %s in %s: %s", request.ObjectKey, history.Log(b.TopicID, b.Partition), a.answer.Error)
-				continue
+				a.answer = nil // nothing is known of where it is
 			}
 		}
 		c.attempts = append(c.attempts, a)

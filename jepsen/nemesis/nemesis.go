@@ -5,6 +5,7 @@ package nemesis
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -25,6 +26,7 @@ type Fault struct {
 const (
 	followerChance = 0.2 // a follower is hit instead of the leader
 	secondChance   = 0.2 // another node is paused meanwhile: no majority is left
+	isolateChance  = 0.2 // all followers are paused instead of one node
 )
 
 // Bounds of times, chosen evenly between them.
@@ -33,6 +35,7 @@ var (
 	downFor        = bounds{0, 1500 * time.Millisecond}
 	secondAfter    = bounds{200 * time.Millisecond, 800 * time.Millisecond}
 	secondPauseFor = bounds{300 * time.Millisecond, 1500 * time.Millisecond}
+	isolateFor     = bounds{600 * time.Millisecond, 1200 * time.Millisecond}
 	quietFor       = bounds{300 * time.Millisecond, 900 * time.Millisecond}
 )
 
@@ -73,21 +76,11 @@ func (n *Nemesis) one(ctx context.Context, kill bool) (f Fault, err error) {
 	if err != nil {
 		return f, err
 	}
-	victim, role := leader, " leader"
-	if n.Random.Float64() < followerChance {
-		victim, role = n.other(leader), " follower"
-	}
-	f = Fault{Kind: "pause" + role, Nodes: []string{victim.ID}, Begin: n.Now()}
-	hit, length := n.pause, pauseFor.choose(n.Random)
-	if kill {
-		f.Kind, hit, length = "kill"+role, n.kill, downFor.choose(n.Random)
-	}
-	if n.Random.Float64() < secondChance {
-		second := n.other(victim)
-		f.Kind, f.Nodes = f.Kind+", pause another", append(f.Nodes, second.ID)
-		err = hit(ctx, victim, length, func() error { return n.second(ctx, second) })
+	f.Begin = n.Now()
+	if !kill && n.Random.Float64() < isolateChance {
+		err = n.isolate(ctx, &f, leader)
 	} else {
-		err = hit(ctx, victim, length, func() error { return nil })
+		err = n.hit(ctx, &f, leader, kill)
 	}
 	f.End = n.Now()
 	if err != nil {
@@ -99,6 +92,44 @@ func (n *Nemesis) one(ctx context.Context, kill bool) (f Fault, err error) {
 		return f, err
 	}
 	return f, sleep(ctx, quietFor.choose(n.Random))
+}
+
+// hit kills or pauses one node, mostly the leader, and maybe another one meanwhile.
+func (n *Nemesis) hit(ctx context.Context, f *Fault, leader *cluster.Node, kill bool) error {
+	victim, role := leader, " leader"
+	if n.Random.Float64() < followerChance {
+		victim, role = n.other(leader), " follower"
+	}
+	f.Kind, f.Nodes = "pause"+role, []string{victim.ID}
+	act, length := n.pause, pauseFor.choose(n.Random)
+	if kill {
+		f.Kind, act, length = "kill"+role, n.kill, downFor.choose(n.Random)
+	}
+	meanwhile := func() error { return nil }
+	if n.Random.Float64() < secondChance {
+		second := n.other(victim)
+		f.Kind, f.Nodes = f.Kind+", pause another", append(f.Nodes, second.ID)
+		meanwhile = func() error { return n.second(ctx, second) }
+	}
+	return act(ctx, victim, length, meanwhile)
+}
+
+// isolate pauses all but the leader for longer than it goes on without them: what it
+// logged alone meanwhile has an effect after all when it is elected again.
+func (n *Nemesis) isolate(ctx context.Context, f *Fault, leader *cluster.Node) error {
+	f.Kind = "pause all followers"
+	var errs []error
+	for _, node := range n.Cluster.Nodes {
+		if node != leader {
+			f.Nodes = append(f.Nodes, node.ID)
+			errs = append(errs, node.Pause())
+		}
+	}
+	errs = append(errs, sleep(ctx, isolateFor.choose(n.Random)))
+	for _, id := range f.Nodes {
+		errs = append(errs, n.Cluster.Node(id).Resume())
+	}
+	return errors.Join(errs...)
 }
 
 // other is any node but that one.

@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"errors"
+	"io"
 	"sync"
 
 	"github.com/cpnode/cpnode/ops"
@@ -13,10 +14,22 @@ import (
 const maxBackups = 2
 
 // Backup is the state of a node as one stream, of a moment: it has every write that
-// the node had applied by then.
+// the node had applied by then. A reader that is slow gets the rest from a copy, so
+// that it does not hold up the state.
 type Backup struct {
-	*store.Snapshot
+	state   *sending
 	release func()
+}
+
+// Index is that of the last log entry in the state.
+func (b *Backup) Index() uint64 { return b.state.Index() }
+
+// Size is the length of the stream in bytes.
+func (b *Backup) Size() int64 { return b.state.Size() }
+
+// WriteTo writes the stream, once.
+func (b *Backup) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{b.state}) // not by its WriteTo, which knows no delays
 }
 
 // Release lets go of the state. It is idempotent.
@@ -41,8 +54,9 @@ func (n *Node) Backup() (*Backup, error) {
 		}
 		return nil, err
 	}
-	return &Backup{s, sync.OnceFunc(func() {
-		s.Release()
+	state := newSending(s)
+	return &Backup{state, sync.OnceFunc(func() {
+		_ = state.Close() // always nil
 		n.backups.Add(-1)
 	})}, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,6 +27,8 @@ func TestBackupOfARunningNode(t *testing.T) {
 	require.Regexp(t, `logs +3 live`, out)
 	require.NoFileExists(t, file+".tmp")
 
+	restored(t, file, made)
+
 	r := cpnode(t, "backup", file, endpoint)
 	require.Equal(t, exitFailed, r.code)
 	require.Contains(t, r.stderr, "state.cpnode exists. Replace it? [y/N]")
@@ -48,7 +51,28 @@ func TestBackupOfARunningNode(t *testing.T) {
 		r := cpnode(t, "check", path)
 		require.Equal(t, exitFailed, r.code, name)
 		require.Contains(t, r.stdout, "DAMAGED")
+		dir := filepath.Join(t.TempDir(), "restored")
+		r = cpnode(t, "restore", path, "--data-dir", dir, "--node-id", "dev")
+		require.Equal(t, exitFailed, r.code, name)
+		require.Contains(t, r.stderr, "cannot be restored")
+		require.NoFileExists(t, filepath.Join(dir, "state.db"))
 	}
+}
+
+// restored makes a node of a backup, which serves what the backup holds.
+func restored(t *testing.T, file string, made backedUp) {
+	dir := filepath.Join(t.TempDir(), "restored")
+	args := []string{"restore", file, "--data-dir", dir, "--node-id", "dev"}
+	require.Contains(t, mustRun(t, args...), fmt.Sprintf("holds everything up to index %d", made.Index))
+	require.Contains(t, mustRun(t, "check", dir), "clean")
+	r := cpnode(t, args...)
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, "name an empty or a new directory")
+	n := startDev(t, dir)
+	found, err := n.client.ListTopics(t.Context(), &ops.ListTopicsRequest{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, "orders", found.Topics[0].TopicName)
+	n.kill()
 }
 
 func flipped(data []byte, at int) []byte {

@@ -35,9 +35,11 @@ dumped log.`,
 	c.Flags().BoolVar(&state, "state", false, "write the state")
 	c.Flags().BoolVar(&log, "log", false, "write the raft log")
 	c.Flags().StringVarP(&file, "output", "o", "", "write to this new file instead of the standard output")
-	c.MarkFlagsMutuallyExclusive("state", "log")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		d := dumpState
+		if log && state {
+			return usagef("--state, --log: give one of them")
+		}
 		if log {
 			d = dumpLog
 		}

@@ -31,7 +31,7 @@ and decides when an object may go: three nodes, one raft log, no database.`,
 	root.AddCommand(
 		serveCommand(), devCommand(), demoCommand(), benchCommand(), configCommand(),
 		topicCommand(), filesCommand(), purgeCommand(), backupCommand(),
-		replayCommand(), dumpCommand(), checkCommand(),
+		checkCommand(), restoreCommand(), dumpCommand(), replayCommand(),
 		versionCommand(),
 	)
 	return root

@@ -12,8 +12,9 @@ import (
 // adopt is for a node with an empty directory whose peers have formed a cluster.
 // It takes part when a peer's configuration holds this very directory, as a voter
 // that missed the forming or as a learner; asks to be taken back when it holds
-// another one under this name; else waits to be added.
-func (n *Node) adopt(ctx context.Context, replies []reply) (done bool, waiting []string, err error) {
+// another one under this name; else waits to be added. The silent ones are peers
+// that gave no answer, and why.
+func (n *Node) adopt(ctx context.Context, replies []reply, silent []string) (done bool, waiting []string, err error) {
 	replaced := false
 	var formed []reply
 	for _, r := range replies {
@@ -31,7 +32,7 @@ func (n *Node) adopt(ctx context.Context, replies []reply) (done bool, waiting [
 	if !replaced {
 		return false, []string{fmt.Sprintf("%s: %s is not a member yet: run cpnode cluster join %s=%s", names(formed), n.config.NodeID, n.config.NodeID, n.advertised)}, nil
 	}
-	return false, append(n.lost(replies), n.askBack(ctx, formed)...), nil
+	return false, slices.Concat(n.lost(replies), n.askBack(ctx, formed), silent), nil
 }
 
 // adoptCluster makes the node part of a cluster that others formed. Its log begins

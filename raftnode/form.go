@@ -83,7 +83,7 @@ func (n *Node) formRound(ctx context.Context, replies []reply) (done bool, waiti
 	case len(clusters) > 1:
 		return false, foreign(clusters), nil
 	case len(clusters) == 1:
-		return n.adopt(ctx, replies)
+		return n.adopt(ctx, replies, waiting)
 	case len(waiting) > 0:
 		return false, waiting, nil
 	}

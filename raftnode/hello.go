@@ -80,7 +80,6 @@ type answer struct {
 const (
 	greetingLimit = 1024 // bytes of JSON in a hello or an answer
 	nonceSize     = 32
-	tlsAlert      = 0x15 // first byte of what a TLS server says to something else
 	tlsHandshake  = 0x16 // first byte of what a TLS client says
 )
 
@@ -106,9 +105,6 @@ func readGreeting(r io.Reader, head []byte, v any) ([]byte, error) {
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint16(length[:]))
-	if length[0] == tlsAlert {
-		return nil, errors.New("the other side uses TLS, this node does not")
-	}
 	if n > greetingLimit {
 		return nil, fmt.Errorf("greeting of %d bytes, at most %d are taken", n, greetingLimit)
 	}

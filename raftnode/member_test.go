@@ -189,6 +189,10 @@ func TestTwoWipedNodesDoNotOutvoteTheThird(t *testing.T) {
 	for i := range c.nodes {
 		if i != survivor {
 			c.start(i)
+		}
+	}
+	for i := range c.nodes {
+		if i != survivor {
 			waitsFor(t, c.nodes[i], "2 of 3 voters have lost their data: see cpnode recover")
 		}
 	}

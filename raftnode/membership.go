@@ -21,8 +21,9 @@ func (n *Node) readmit(ctx context.Context, from party) error {
 	if (from.Cluster != clusterID{}) {
 		return invalid("a node of cluster %s is not taken in", from.Cluster)
 	}
+	servers := n.servers()
 	var others []raft.Server
-	for _, s := range n.servers() {
+	for _, s := range servers {
 		switch {
 		case s.ID == from.serverID():
 			return nil
@@ -37,6 +38,9 @@ func (n *Node) readmit(ctx context.Context, from party) error {
 		if addr, err := n.answersAt(ctx, s.ID); err == nil {
 			return invalid("node %s runs elsewhere, at %s, with another data directory; stop that one first, or give this node a name of its own", from.NodeID, addr)
 		}
+	}
+	if !n.outvotes(servers, others[0].ID) {
+		return invalid("without %s, the voters that answer are no majority; start the others first", from.NodeID)
 	}
 	if len(others) > 1 { // the one that was to replace the first is gone as well
 		return n.carryOut(ctx, removeServer(others[1].ID, "").apply)

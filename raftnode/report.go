@@ -28,8 +28,10 @@ type nodeReport struct {
 	// Checkpoints is what Node.SetCheckpoints returned.
 	Checkpoints json.RawMessage `json:"checkpoints,omitempty"`
 
-	// Peers is what it was started with, Servers raft's latest configuration.
-	Peers   []Peer   `json:"peers,omitempty"`
+	Peers []Peer `json:"peers,omitempty"` // what it was started with
+	// Servers is raft's committed configuration, or the latest while the node does
+	// not know what is committed. A node that joined by one that is undone again
+	// would count as removed.
 	Servers []server `json:"servers,omitempty"`
 	// Caller is what the leader says of who asked.
 	Caller standing `json:"caller,omitempty"`
@@ -66,7 +68,11 @@ func (n *Node) report(from party) *nodeReport {
 	if checkpoints := n.checkpoints.Load(); checkpoints != nil {
 		r.Checkpoints = (*checkpoints)()
 	}
-	for _, s := range n.servers() {
+	known, index := n.fsm.Members()
+	if index == 0 {
+		known.Servers = n.servers()
+	}
+	for _, s := range known.Servers {
 		r.Servers = append(r.Servers, server{s.ID, string(s.Address), s.Suffrage == raft.Voter})
 	}
 	return r

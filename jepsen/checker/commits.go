@@ -41,11 +41,6 @@ func (c *commit) acknowledged() *attempt {
 	return first
 }
 
-// refused says that no attempt can have had an effect.
-func (c *commit) refused() bool {
-	return !slices.ContainsFunc(c.attempts, func(a attempt) bool { return a.record.Outcome != history.Refused })
-}
-
 // lines are those of all attempts.
 func (c *commit) lines() (all []int) {
 	for _, a := range c.attempts {
@@ -156,11 +151,13 @@ func (p *parsed) checkWhole(v *Verdict) {
 		_, mayBe := logOf[c].fillings[c]
 		return len(c.places()) == 0 && !mayBe
 	}
+	told := map[*commit]bool{} // by the first batch that is missing; retries are the same
 	for _, file := range p.files {
 		there := slices.IndexFunc(file, func(c *commit) bool { return len(c.places()) > 0 })
 		not := slices.IndexFunc(file, missing)
-		if there >= 0 && not >= 0 {
+		if there >= 0 && not >= 0 && !told[file[not]] {
 			a, b := file[there], file[not]
+			told[b] = true
 			v.fail(CheckWhole, append(a.lines(), a.places()[0].line), "%v took effect in %s, but not in %s", a.keys, logOf[a].name, logOf[b].name)
 		}
 	}

@@ -3,6 +3,7 @@ package checker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +49,7 @@ func (v *Verdict) checkFiles(ctx context.Context, dir string, nodes []string) er
 func checkDir(ctx context.Context, binary, dir string) (out []byte, c checked, err error) {
 	out, exit := exec.CommandContext(ctx, binary, "check", dir, "-o", "json").Output()
 	if err := json.Unmarshal(out, &c); err != nil {
-		return out, c, fmt.Errorf("cpnode check %s: %w (%v)", dir, err, exit)
+		return out, c, fmt.Errorf("cpnode check %s: %w", dir, errors.Join(err, exit))
 	}
 	return out, c, nil
 }

@@ -117,6 +117,10 @@ func printOutcomes(w io.Writer, name string, o map[history.Outcome]int) {
 	fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", name, o[history.OK], o[history.Refused], o[history.Unknown])
 }
 
+// printedOfACheck is how many violations of one kind are printed; the verdict counts
+// all.
+const printedOfACheck = 10
+
 func (r *Report) printVerdict(out io.Writer) error {
 	s := &r.Summary
 	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
@@ -124,8 +128,11 @@ func (r *Report) printVerdict(out io.Writer) error {
 	fmt.Fprintf(out, "longest time without an acknowledged commit: %s, from %s on\n", round(s.WriteGap), round(s.GapAt))
 	fmt.Fprintf(out, "commits acknowledged in %.1f%% of the %s intervals in which one was under way\n", 100*s.Available, interval)
 	fmt.Fprintf(out, "all nodes ready after a fault: %s in the middle, %s at the longest\n\n", round(s.Recovery), round(s.LongestRecovery))
+	printed := map[string]int{}
 	for _, violation := range r.Violations {
-		fmt.Fprintf(out, "VIOLATION  %s\n", violation)
+		if printed[violation.Check]++; printed[violation.Check] <= printedOfACheck {
+			fmt.Fprintf(out, "VIOLATION  %s\n", violation)
+		}
 	}
 	for _, text := range r.Unknown {
 		fmt.Fprintf(out, "UNKNOWN    %s\n", text)

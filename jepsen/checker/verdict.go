@@ -21,20 +21,20 @@ type Violation struct {
 
 // Names of checks.
 const (
-	CheckAnswers      = "answers"                        // errors that no answer may hold
-	CheckRetries      = "one effect of a retry"          // one logical commit, one place
-	CheckRefused      = "refused has no effect"          //
-	CheckOffsets      = "offsets are given once"         //
-	CheckHoles        = "no holes"                       // what a node holds at the end
-	CheckAcknowledged = "acknowledged is kept"           // commits
+	CheckAnswers      = "answers"                        // no error that no fault excuses
+	CheckRetries      = "one effect of a retry"          // a commit has one place, whatever its attempts
+	CheckRefused      = "refused has no effect"          // now or later
+	CheckOffsets      = "offsets are given once"         // and to what somebody sent
+	CheckHoles        = "no holes"                       // in what a node holds at the end
+	CheckAcknowledged = "acknowledged is kept"           // commits are at their offsets at the end
 	CheckWhole        = "a commit is whole"              // all its batches, or none
-	CheckLogStart     = "log start"                      // deletes are kept, nothing else is deleted
-	CheckReplicas     = "nodes agree"                    //
-	CheckMinIndex     = "stale reads keep min_index"     //
-	CheckIndex        = "reads agree with their index"   // linearizable or stale
-	CheckFresh        = "linearizable reads are fresh"   // linear-time
-	CheckLinearizable = "each partition is linearizable" // by search
-	CheckFiles        = "files are clean"                // cpnode check
+	CheckLogStart     = "log start"                      // deletes are kept, and nothing else is deleted
+	CheckReplicas     = "nodes agree"                    // on what they hold, and on its digest
+	CheckMinIndex     = "stale reads keep min_index"     // they are no older than asked
+	CheckIndex        = "reads agree with their index"   // they saw the writes up to it, and no others
+	CheckFresh        = "linearizable reads are fresh"   // they saw what was known before they began
+	CheckLinearizable = "each partition is linearizable" // some order explains all answers
+	CheckFiles        = "files are clean"                // says cpnode check
 )
 
 // OK says that everything was decided, and nothing is wrong.

@@ -78,7 +78,11 @@ func (n *Node) ended() error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("node %s ended: %v\n%s", n.ID, n.err, log[max(0, len(log)-keep):])
+	how := n.err
+	if how == nil {
+		how = errors.New("exit status 0")
+	}
+	return fmt.Errorf("node %s ended: %w\n%s", n.ID, how, log[max(0, len(log)-keep):])
 }
 
 // Kill ends the node with SIGKILL, and waits until it is gone.

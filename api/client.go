@@ -109,7 +109,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // call is one call, with its request encoded once for all attempts.
 type call struct {
-	op    *ops.Operation
+	verb  *verb
 	query string
 	stale bool
 	body  []byte
@@ -117,12 +117,12 @@ type call struct {
 
 // do carries out one call, in as many attempts as it takes and is safe.
 func (c *Client) do(ctx context.Context, name string, req ops.Request, opts []Option) (any, error) {
-	op, _ := ops.Lookup(name)
-	o, err := optionsOf(op, opts)
+	v := verbs[name]
+	o, err := optionsOf(v, opts)
 	if err != nil {
 		return nil, err
 	}
-	cl := call{op: op, query: queryOf(o.read), stale: o.read.Level == raftnode.Stale}
+	cl := call{verb: v, query: queryOf(o.read), stale: o.read.Level == raftnode.Stale}
 	if cl.body, err = wire.Append(c.config.Format, nil, req); err != nil {
 		return nil, refusedField(err)
 	}
@@ -157,7 +157,7 @@ func (c *Client) attempt(ctx context.Context, endpoint int, cl *call) (any, Info
 }
 
 func (c *Client) request(ctx context.Context, endpoint int, cl *call) (*http.Request, error) {
-	target := strings.TrimRight(c.config.Endpoints[endpoint], "/") + operationPath + cl.op.Name
+	target := strings.TrimRight(c.config.Endpoints[endpoint], "/") + operationPath + cl.verb.name
 	if cl.query != "" {
 		target += "?" + cl.query
 	}
@@ -192,7 +192,7 @@ func (c *Client) answer(cl *call, resp *http.Response, body []byte) (any, Info, 
 	if !ok || resp.Header.Get(headerNode) == "" {
 		return nil, Info{}, unansweredError(cl, fmt.Errorf("status %d from %s, which is no node", resp.StatusCode, resp.Request.URL.Host))
 	}
-	answer, err := decodeAnswer(cl.op, format, resp.StatusCode != http.StatusOK, body)
+	answer, err := decodeAnswer(cl.verb, format, resp.StatusCode != http.StatusOK, body)
 	return answer, infoOf(resp.Header), err
 }
 

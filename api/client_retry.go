@@ -22,6 +22,8 @@ var repeatable = map[string]bool{
 	"delete-files":                 true,
 	"is-safe-to-delete-file":       true,
 	"advance-cross-tier-log-start": true,
+	"cluster-join":                 true,
+	"cluster-upgrade":              true,
 }
 
 // The pause before an attempt doubles from the first to the longest, and is
@@ -69,7 +71,7 @@ func (r *retries) again(err error) bool {
 		return false
 	}
 	if e.Code == ops.OutcomeUnknown {
-		return !r.call.op.IsWrite() || repeatable[r.call.op.Name]
+		return !r.call.verb.write || repeatable[r.call.verb.name]
 	}
 	return errorTable[e.Code].elsewhere
 }
@@ -117,7 +119,7 @@ func transportError(cl *call, err error) error {
 
 // unansweredError is the error of an attempt that a node may have carried out.
 func unansweredError(cl *call, err error) error {
-	if cl.op.IsWrite() {
+	if cl.verb.write {
 		return withCause(ops.OutcomeUnknown, err)
 	}
 	return withCause(ops.NoLeader, err)

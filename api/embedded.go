@@ -24,6 +24,11 @@ type Node interface {
 	LeaderID() string
 	FeatureLevel() uint64
 	Backup() (*raftnode.Backup, error)
+	Cluster(ctx context.Context) (raftnode.ClusterStatus, error)
+	Join(ctx context.Context, p raftnode.Peer) (instance string, err error)
+	Remove(ctx context.Context, id string, force bool) error
+	Transfer(ctx context.Context, id string) error
+	Upgrade(ctx context.Context, level uint64) (from, to uint64, err error)
 	Status() raftnode.Status
 	Ready() error
 }
@@ -57,9 +62,9 @@ type Embedded struct {
 	backups    requestMetrics
 }
 
-// operation is one of the registry with what is counted of it.
+// operation is a verb with what is counted of it.
 type operation struct {
-	*ops.Operation
+	*verb
 	requestMetrics
 }
 
@@ -79,8 +84,8 @@ func NewEmbedded(node Node, config EmbeddedConfig) *Embedded {
 		decode:  wire.Limits{MaxItems: max(config.Limits.Items, config.Limits.Batches)},
 		metrics: newMetrics(config.Registerer), operations: map[string]*operation{},
 	}
-	for _, op := range ops.All() {
-		e.operations[op.Name] = &operation{Operation: op, requestMetrics: e.metrics.of(op.Name)}
+	for name, v := range verbs {
+		e.operations[name] = &operation{verb: v, requestMetrics: e.metrics.of(name)}
 	}
 	e.backups = e.metrics.of(backupName)
 	e.Operations = Operations{e}
@@ -93,7 +98,7 @@ func (e *Embedded) do(ctx context.Context, name string, req ops.Request, opts []
 	op, started := e.operations[name], time.Now()
 	e.metrics.inFlight.Inc()
 	defer e.metrics.inFlight.Dec()
-	o, err := optionsOf(op.Operation, opts)
+	o, err := optionsOf(op.verb, opts)
 	var answer any
 	var info Info
 	if err == nil {
@@ -126,7 +131,7 @@ func (e *Embedded) check(ctx context.Context, op *operation, req ops.Request, re
 // elsewhere says whether a call is the leader's to answer, and that is known to be
 // another node.
 func (e *Embedded) elsewhere(op *operation, read raftnode.ReadOptions) bool {
-	if !op.IsWrite() && read.Level == raftnode.Stale {
+	if !op.write && read.Level == raftnode.Stale {
 		return false
 	}
 	leader := e.node.LeaderID()
@@ -138,22 +143,14 @@ func (e *Embedded) run(ctx context.Context, op *operation, req ops.Request, read
 	if err := req.Validate(e.limits); err != nil {
 		return nil, Info{}, err
 	}
-	if op.IsWrite() {
-		result, err := e.node.Propose(ctx, req.(ops.Write))
-		return result.Answer, Info{Index: result.Index}, err
-	}
-	saw, err := e.node.View(ctx, read, func(tx *store.ReadTx) error {
-		answer, err = req.(ops.Query).Query(tx, e.limits)
-		return err
-	})
-	return answer, Info{AppliedIndex: saw.AppliedIndex, Staleness: saw.Staleness}, err
+	return op.verb.run(ctx, e, req, read)
 }
 
 // explain is the answer for err. What nobody foresaw is logged, here and once.
 func (e *Embedded) explain(op *operation, err error) *ops.Error {
 	answer, ok := answerFor(err)
 	if !ok {
-		e.logger.Error("an operation failed", "operation", op.Name, "error", err)
+		e.logger.Error("an operation failed", "operation", op.name, "error", err)
 	}
 	return answer
 }
@@ -177,11 +174,11 @@ type wireAnswer struct {
 func (e *Embedded) carry(ctx context.Context, c *wireCall, dst []byte) (a wireAnswer) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			e.logger.Error("an operation panicked", "operation", c.op.Name, "panic", fault, "stack", string(debug.Stack()))
+			e.logger.Error("an operation panicked", "operation", c.op.name, "panic", fault, "stack", string(debug.Stack()))
 			a = failed(c.out, dst, ops.Errorf(ops.Internal, "a fault of this node; its log says more"))
 		}
 	}()
-	req := c.op.NewRequest()
+	req := c.op.newRequest()
 	if err := wire.Decode(c.in, c.body, req, e.decode); err != nil {
 		return failed(c.out, dst, refusedField(err))
 	}

@@ -21,15 +21,23 @@ type example struct {
 //go:embed examples.jsonl
 var examplesTrace []byte
 
+// clusterExamples are of the verbs about the cluster, whose answers no trace can
+// repeat.
+//
+//go:embed cluster_examples.jsonl
+var clusterExamples []byte
+
 func readExamples() map[string]example {
 	byName := map[string]example{}
-	for lines := bufio.NewScanner(bytes.NewReader(examplesTrace)); lines.Scan(); {
-		var e example
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			panic(fmt.Sprintf("openapi: examples.jsonl: %v", err))
-		}
-		if _, later := byName[e.Op]; !later {
-			byName[e.Op] = e
+	for _, file := range [][]byte{examplesTrace, clusterExamples} {
+		for lines := bufio.NewScanner(bytes.NewReader(file)); lines.Scan(); {
+			var e example
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				panic(fmt.Sprintf("openapi: examples: %v", err))
+			}
+			if _, later := byName[e.Op]; !later {
+				byName[e.Op] = e
+			}
 		}
 	}
 	return byName

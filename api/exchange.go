@@ -94,7 +94,7 @@ func (s *Server) parse(w http.ResponseWriter, r *http.Request, c *wireCall, b *b
 		return refused
 	}
 	var err error
-	if c.read, err = parseQuery(r.URL.RawQuery, c.op.IsWrite()); err != nil {
+	if c.read, err = parseQuery(r.URL.RawQuery, c.op.write); err != nil {
 		refused, _ = answerFor(err)
 		return refused
 	}
@@ -126,7 +126,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, in *bytes.Buff
 
 func setInfo(h http.Header, c *wireCall, a wireAnswer) {
 	switch {
-	case c.op.IsWrite():
+	case c.op.write:
 		if a.info.Index > 0 {
 			h.Set(headerIndex, strconv.FormatUint(a.info.Index, 10))
 		}

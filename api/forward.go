@@ -27,8 +27,8 @@ const (
 var errForwardFrame = errors.New("forwarded frame is cut short or of another version")
 
 func appendCall(dst []byte, c *wireCall) []byte {
-	dst = append(dst, forwardVersion, byte(c.in), byte(c.out), byte(len(c.op.Name)))
-	dst = append(dst, c.op.Name...)
+	dst = append(dst, forwardVersion, byte(c.in), byte(c.out), byte(len(c.op.name)))
+	dst = append(dst, c.op.name...)
 	return append(dst, c.body...)
 }
 
@@ -71,7 +71,7 @@ func parseAnswer(frame []byte) (a wireAnswer, err error) {
 // forward asks the leader. The leader never forwards: one hop at most.
 func (e *Embedded) forward(ctx context.Context, c *wireCall) (wireAnswer, error) {
 	e.metrics.sent.Inc()
-	frame, err := e.node.Forward(ctx, appendCall(make([]byte, 0, forwardCallHead+len(c.op.Name)+len(c.body)), c))
+	frame, err := e.node.Forward(ctx, appendCall(make([]byte, 0, forwardCallHead+len(c.op.name)+len(c.body)), c))
 	if err != nil {
 		return wireAnswer{}, err
 	}
@@ -112,21 +112,21 @@ func (e *Embedded) askLeader(ctx context.Context, op *operation, req ops.Request
 	if err != nil {
 		return nil, Info{}, err
 	}
-	answer, err := decodeAnswer(op.Operation, wire.Msgpack, a.code != "", a.body)
+	answer, err := decodeAnswer(op.verb, wire.Msgpack, a.code != "", a.body)
 	return answer, a.info, err
 }
 
 // decodeAnswer reads the body of an answer: the response, or what the error object
 // says. A body that cannot be read may be the answer to a write that was carried
 // out.
-func decodeAnswer(op *ops.Operation, f wire.Format, refused bool, body []byte) (any, error) {
+func decodeAnswer(op *verb, f wire.Format, refused bool, body []byte) (any, error) {
 	if refused {
 		if e, ok := decodeError(f, body); ok {
 			return nil, e
 		}
 		return nil, ops.Errorf(ops.OutcomeUnknown, "the answer is an error that cannot be read")
 	}
-	answer := op.NewResponse()
+	answer := op.newResponse()
 	if err := wire.DecodeAnswer(f, body, answer); err != nil {
 		return nil, ops.Errorf(ops.OutcomeUnknown, "the answer cannot be read: %v", err)
 	}

@@ -58,7 +58,7 @@ func TestForwardedCallGoesNoFurther(t *testing.T) {
 
 func TestForwardedCallOfAnotherRelease(t *testing.T) {
 	e := single(t, nil).embedded
-	frame := appendCall(nil, &wireCall{op: &operation{Operation: &ops.Operation{Name: "of-tomorrow"}}, out: wire.Msgpack})
+	frame := appendCall(nil, &wireCall{op: &operation{verb: &verb{name: "of-tomorrow"}}, out: wire.Msgpack})
 	a, err := parseAnswer(e.answerForwarded(t.Context(), frame))
 	require.NoError(t, err)
 	require.Equal(t, ops.UnsupportedFeatureLevel, a.code)
@@ -89,11 +89,11 @@ func TestWithoutMajorityThereIsNoLeader(t *testing.T) {
 
 // FuzzFrames holds frames to their round trip; what is not a frame is refused.
 func FuzzFrames(f *testing.F) {
-	f.Add(appendCall(nil, &wireCall{op: &operation{Operation: &ops.Operation{Name: "commit-file"}}, in: wire.Msgpack, body: []byte("body")}))
+	f.Add(appendCall(nil, &wireCall{op: &operation{verb: &verb{name: "commit-file"}}, in: wire.Msgpack, body: []byte("body")}))
 	f.Add(appendAnswer(wireAnswer{code: ops.NoLeader, info: Info{Index: 1 << 60, AppliedIndex: 7}, body: []byte("body")}))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		if name, c, err := parseCall(frame); err == nil {
-			c.op = &operation{Operation: &ops.Operation{Name: name}}
+			c.op = &operation{verb: &verb{name: name}}
 			require.Equal(t, frame, appendCall(nil, &c))
 		}
 		if a, err := parseAnswer(frame); err == nil {

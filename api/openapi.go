@@ -21,8 +21,8 @@ func OpenAPI() []byte { return openAPIDocument() }
 var openAPIDocument = sync.OnceValue(func() []byte {
 	components, examples := wire.NewComponents(), readExamples()
 	paths := object{}
-	for _, op := range ops.All() {
-		paths[operationPath+op.Name] = object{"post": describeOperation(op, components, examples[op.Name])}
+	for _, v := range allVerbs() {
+		paths[operationPath+v.name] = object{"post": describeVerb(v, components, examples[v.name])}
 	}
 	for _, p := range pages {
 		paths[p.path] = object{"get": p.describe()}
@@ -48,23 +48,26 @@ type object = map[string]any
 
 func ref(kind, name string) object { return object{"$ref": "#/components/" + kind + "/" + name} }
 
-func describeOperation(op *ops.Operation, components *wire.Components, recorded example) object {
-	request := components.Request(reflect.TypeOf(op.NewRequest()).Elem())
-	response := components.Answer(reflect.TypeOf(op.NewResponse()).Elem())
-	kind, headers := "read", []string{headerAppliedIndex, headerStaleness}
-	if op.IsWrite() {
-		kind, headers = "write", []string{headerIndex}
+func describeVerb(v *verb, components *wire.Components, recorded example) object {
+	request := components.Request(reflect.TypeOf(v.newRequest()).Elem())
+	response := components.Answer(reflect.TypeOf(v.newResponse()).Elem())
+	kind, headers, options := "read", []string{headerAppliedIndex, headerStaleness}, []string{paramConsistency, paramMaxStaleness, paramMinIndex}
+	if v.write {
+		kind, headers, options = "write", []string{headerIndex}, nil
+	}
+	if v.admin {
+		kind, options = "cluster", options[:min(1, len(options))]
 	}
 	responses := object{"200": object{"description": "Carried out, whatever single items answer.",
 		"headers": headerRefs(headers...), "content": content(response, recorded.Response)}}
 	for _, status := range errorStatuses() {
 		responses[strconv.Itoa(status)] = ref("responses", responseName(status))
 	}
-	described := object{"operationId": op.Name, "summary": op.Summary, "tags": []string{kind},
+	described := object{"operationId": v.name, "summary": v.summary, "tags": []string{kind},
 		"requestBody": object{"required": true, "content": content(request, recorded.Request)}, "responses": responses}
-	if !op.IsWrite() {
+	if len(options) > 0 {
 		var parameters []object
-		for _, name := range []string{paramConsistency, paramMaxStaleness, paramMinIndex} {
+		for _, name := range options {
 			parameters = append(parameters, ref("parameters", name))
 		}
 		described["parameters"] = parameters

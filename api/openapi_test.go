@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/api/wire"
-	"github.com/cpnode/cpnode/ops"
 )
 
 const documentURL = "cpnode://openapi.json"
@@ -112,12 +111,12 @@ func TestDocumentDescribesTheErrors(t *testing.T) {
 func TestEveryOperationHasAnExample(t *testing.T) {
 	var d described
 	require.NoError(t, json.Unmarshal(OpenAPI(), &d))
-	for _, op := range ops.All() {
-		post := d.Paths[operationPath+op.Name]["post"]
+	for _, v := range allVerbs() {
+		post := d.Paths[operationPath+v.name]["post"]
 		example := post.RequestBody.Content["application/json"].Example
-		require.NoError(t, wire.Decode(wire.JSON, example, op.NewRequest(), wire.Limits{}), "%s: %s", op.Name, example)
-		require.Equal(t, !op.IsWrite(), slices.ContainsFunc(post.Parameters, func(p map[string]string) bool {
+		require.NoError(t, wire.Decode(wire.JSON, example, v.newRequest(), wire.Limits{}), "%s: %s", v.name, example)
+		require.Equal(t, !v.write, slices.ContainsFunc(post.Parameters, func(p map[string]string) bool {
 			return p["$ref"] == "#/components/parameters/"+paramConsistency
-		}), op.Name)
+		}), v.name)
 	}
 }

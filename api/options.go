@@ -50,15 +50,15 @@ func MaxStaleness(age time.Duration) Option {
 // Observe fills in info once the call has been answered.
 func Observe(info *Info) Option { return func(o *callOptions) { o.info = info } }
 
-func optionsOf(op *ops.Operation, opts []Option) (callOptions, error) {
+func optionsOf(v *verb, opts []Option) (callOptions, error) {
 	var o callOptions
 	for _, set := range opts {
 		set(&o)
 	}
 	bounded := o.read.MinIndex != 0 || o.read.MaxStaleness != 0
 	switch {
-	case op.IsWrite() && o.read != raftnode.ReadOptions{}:
-		return o, ops.Errorf(ops.InvalidRequest, "%s: is a write, which takes no read options", op.Name)
+	case v.write && o.read != raftnode.ReadOptions{}:
+		return o, ops.Errorf(ops.InvalidRequest, "%s: is a write, which takes no read options", v.name)
 	case o.read.MaxStaleness < 0:
 		return o, ops.Errorf(ops.InvalidRequest, "max_staleness_ms: must be >= 0")
 	case bounded && o.read.Level != raftnode.Stale:

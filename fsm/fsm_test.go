@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -146,11 +147,14 @@ func TestRefusedCommandIsAResult(t *testing.T) {
 
 func TestWhatCannotBeAppliedStops(t *testing.T) {
 	good := history(t, 2)
+	raiseTo300, err := hex.DecodeString("01054658209401b372616973652d666561747572652d6c6576656ccf0000018bcfe5687b91cd012c") // of ops/testdata/entries.txt
+	require.NoError(t, err)
 	damaged := bytes.Clone(good[3].Data)
 	damaged[len(damaged)-1] ^= 1
 	for name, bad := range map[string]*raft.Log{
 		"damaged entry":  {Index: 4, Term: 3, Type: raft.LogCommand, Data: damaged},
 		"unknown format": {Index: 4, Term: 3, Type: raft.LogCommand, Data: append([]byte{9}, good[3].Data[1:]...)},
+		"later level":    {Index: 4, Term: 3, Type: raft.LogCommand, Data: raiseTo300},
 		"foreign type":   {Index: 4, Term: 3, Type: raft.LogBarrier},
 	} {
 		t.Run(name, func(t *testing.T) {

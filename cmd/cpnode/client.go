@@ -43,9 +43,12 @@ func addClientFlags(c *cobra.Command) *clientFlags {
 }
 
 // connect makes the client, which connects with its first call.
-func (f *clientFlags) connect() (*api.Client, error) {
+func (f *clientFlags) connect() (*api.Client, error) { return f.connectFor(patience) }
+
+// connectFor makes a client that tries for so long when no node answers.
+func (f *clientFlags) connectFor(retry time.Duration) (*api.Client, error) {
 	c := api.DefaultClientConfig(f.endpoints...)
-	c.RetryFor = patience
+	c.RetryFor = retry
 	client, err := api.NewClient(c)
 	if err != nil {
 		return nil, usagef("--endpoints: %w", err)
@@ -96,7 +99,7 @@ func confirmed(cmd *cobra.Command, yes bool, question string) error {
 		return nil
 	}
 	if f, ok := cmd.InOrStdin().(*os.File); ok && !isatty.IsTerminal(f.Fd()) {
-		return usagef("this destroys data and nobody can be asked: give --yes")
+		return usagef("this cannot be undone and nobody can be asked: give --yes")
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

@@ -48,6 +48,15 @@ const (
 
 // startCluster starts three nodes under dir and waits until all are ready.
 func startCluster(ctx context.Context, dir string) (*cluster, error) {
+	c, err := newCluster(dir)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.startAll(ctx)
+}
+
+// newCluster prepares three nodes under dir.
+func newCluster(dir string) (*cluster, error) {
 	c := &cluster{}
 	var urls, peers []string
 	for _, id := range []string{"a", "b", "c"} {
@@ -62,10 +71,8 @@ func startCluster(ctx context.Context, dir string) (*cluster, error) {
 		n.peers = strings.Join(peers, ",")
 	}
 	var err error
-	if c.all, err = newClient(clusterPatience, urls...); err != nil {
-		return nil, err
-	}
-	return c, c.startAll(ctx)
+	c.all, err = newClient(clusterPatience, urls...)
+	return c, err
 }
 
 func newChild(id, dir string) (n *child, err error) {
@@ -123,12 +130,17 @@ func (n *child) start() error {
 	if err != nil {
 		return err
 	}
+	return n.startBinary(self)
+}
+
+// startBinary starts the node, which is down, with a build of cpnode.
+func (n *child) startBinary(binary string) error {
 	log, err := os.OpenFile(n.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
-	cmd := exec.Command(self, "serve", "--node-id", n.id, "--data-dir", n.dir, "--http-addr", n.httpAddr, "--raft-addr", n.raftAddr, "--peers", n.peers)
+	cmd := exec.Command(binary, "serve", "--node-id", n.id, "--data-dir", n.dir, "--http-addr", n.httpAddr, "--raft-addr", n.raftAddr, "--peers", n.peers)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own, so that Ctrl-C reaches this process alone, which ends it.
 	cmd.SysProcAttr = childAttributes()

@@ -30,7 +30,7 @@ and decides when an object may go: three nodes, one raft log, no database.`,
 	root.AddGroup(&cobra.Group{ID: groupNode, Title: "Run a node:"}, &cobra.Group{ID: groupClient, Title: "Talk to a cluster:"}, &cobra.Group{ID: groupOffline, Title: "Look into what is stored:"})
 	root.AddCommand(
 		serveCommand(), devCommand(), demoCommand(), benchCommand(), configCommand(),
-		topicCommand(), filesCommand(), purgeCommand(), backupCommand(),
+		clusterCommand(), topicCommand(), filesCommand(), purgeCommand(), backupCommand(),
 		checkCommand(), restoreCommand(), dumpCommand(), replayCommand(),
 		versionCommand(),
 	)
@@ -71,6 +71,14 @@ func exactly(n int) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// atMostOne is for commands whose argument may be left out.
+func atMostOne(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("takes at most one argument, not %d: %s", len(args), cmd.UseLine())
+	}
+	return nil
 }
 
 // atLeastOne is for commands that take files.

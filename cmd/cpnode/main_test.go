@@ -86,6 +86,8 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"backup"}, exitUsage, "takes 1 arguments, not 0"},
 		{[]string{"dump", other, "--log", "--state"}, exitUsage, "give one of them"},
 		{[]string{"dump", other}, exitFailed, "not a cpnode data directory"},
+		{[]string{"cluster", "join", "n4"}, exitUsage, "is not NAME=ADDR"},
+		{[]string{"cluster", "transfer", "a", "b"}, exitUsage, "takes at most one argument"},
 		{[]string{"replay"}, exitUsage, "takes at least one argument"},
 		{[]string{"replay", filepath.Join(other, "none")}, exitFailed, "no such file"},
 		{[]string{"replay", filepath.Join(other, "photo.jpg"), "--data-dir", other}, exitFailed, "not a cpnode data directory"},

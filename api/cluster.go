@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
+	"strings"
 
+	"github.com/cpnode/cpnode/api/wire"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 )
@@ -160,11 +163,39 @@ func admin[Req, Resp any, R interface {
 			}
 			answer, err := call(ctx, e, req.(R))
 			if write {
-				e.logger.Info("asked to change the cluster", "verb", name, "request", req, "error", err)
+				e.audit(name, req, err)
 			}
-			return answer, Info{AppliedIndex: e.node.Status().AppliedIndex}, err
+			return answer, Info{AppliedIndex: e.node.Status().AppliedIndex}, inFieldsOfTheWire(err)
 		},
 	}
+}
+
+// audit leaves a line about what was asked for and what came of it.
+func (e *Embedded) audit(verb string, req ops.Request, err error) {
+	outcome := outcomeOK
+	if err != nil {
+		outcome = err.Error()
+	}
+	request, encodeErr := wire.Append(wire.JSON, nil, req)
+	if encodeErr != nil {
+		request = []byte(encodeErr.Error())
+	}
+	e.logger.Info("asked to change the cluster", "verb", verb, "request", string(request), "outcome", outcome)
+}
+
+// inFieldsOfTheWire names the fields of a raftnode.Peer, which a node complains
+// about, as the request does.
+func inFieldsOfTheWire(err error) error {
+	var e *ops.Error
+	if !errors.As(err, &e) || e.Code != ops.InvalidRequest {
+		return err
+	}
+	field, problem, ok := strings.Cut(e.Message, ": ")
+	name := map[string]string{"id": "node_id", "addr": "raft_addr"}[field]
+	if !ok || name == "" {
+		return err
+	}
+	return ops.Errorf(e.Code, "%s: %s", name, problem)
 }
 
 func clusterStatus(ctx context.Context, e *Embedded, _ *ClusterStatusRequest) (*ClusterStatusResponse, error) {

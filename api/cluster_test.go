@@ -61,8 +61,12 @@ func TestClusterRefusals(t *testing.T) {
 		require.ErrorContains(t, err, "node_id: must be given")
 		_, err = admin.ClusterJoin(ctx, &ClusterJoinRequest{NodeID: "n4"})
 		require.ErrorContains(t, err, "raft_addr: must be given")
+		_, err = admin.ClusterJoin(ctx, &ClusterJoinRequest{NodeID: "n4", RaftAddr: "0.0.0.0:1"})
+		requireCode(t, err, ops.InvalidRequest)
+		require.ErrorContains(t, err, "INVALID_REQUEST: raft_addr: ")
 		_, err = admin.ClusterRemove(ctx, &ClusterRemoveRequest{NodeID: "n9"})
 		requireCode(t, err, ops.InvalidRequest)
+		require.ErrorContains(t, err, "INVALID_REQUEST: node_id: ")
 		_, err = admin.ClusterTransfer(ctx, &ClusterTransferRequest{NodeID: "n9"})
 		requireCode(t, err, ops.InvalidRequest)
 		_, err = admin.ClusterStatus(ctx, &ClusterStatusRequest{}, Stale(), MinIndex(1))
@@ -79,7 +83,7 @@ func TestClusterTransfer(t *testing.T) {
 	r := nodes[1].post(t, "cluster-transfer", `{"node_id": "`+target+`"}`)
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	eventually(t, "the node leads", func() bool { return nodes[1].node.LeaderID() == target })
-	require.Contains(t, nodes[0].log.String(), "asked to change the cluster")
+	require.Regexp(t, `msg="asked to change the cluster" verb=cluster-transfer request="{.*`+target+`.*}" outcome=OK`, nodes[0].log.String())
 }
 
 // Without a leader, a node still says what it knows itself.

@@ -18,7 +18,7 @@ import (
 func stoppedDev(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "data")
 	n := startDev(t, dir)
-	for _, args := range [][]string{{"dump", dir}, {"dump", dir, "--log"}} {
+	for _, args := range [][]string{{"dump", dir}, {"dump", dir, "--log"}, {"compact", dir}} {
 		r := cpnode(t, args...)
 		require.Equal(t, exitFailed, r.code)
 		require.Contains(t, r.stderr, "data directory is in use by another process")
@@ -86,6 +86,18 @@ func TestDumpAndReplayOfALog(t *testing.T) {
 		require.Contains(t, r.stderr, c.says)
 	}
 	require.Contains(t, mustRun(t, "replay", tail, "--from", dir, "--digest", state.Digest), want)
+}
+
+// A compacted directory holds the same, and its node goes on from it.
+func TestCompact(t *testing.T) {
+	dir := stoppedDev(t)
+	before := mustRun(t, "check", dir)
+	var c compacted
+	require.NoError(t, json.Unmarshal([]byte(mustRun(t, "compact", dir, "-o=json")), &c))
+	require.Less(t, c.BytesAfter, c.BytesBefore)
+	require.Contains(t, mustRun(t, "compact", dir), " before, ")
+	require.Equal(t, before, mustRun(t, "check", dir))
+	startDev(t, dir).kill()
 }
 
 // grep is the lines that have some text.

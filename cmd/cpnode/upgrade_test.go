@@ -110,11 +110,16 @@ func TestRollingUpgrade(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// upgrade runs cluster upgrade of a release, which must succeed.
-func upgrade(t *testing.T, binary string, c *cluster) string {
-	out, err := upgradeCommand(t, binary, c).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return string(out)
+// upgrade runs cluster upgrade of a release, which must succeed once the leader has
+// heard of all members again.
+func upgrade(t *testing.T, binary string, c *cluster) (out string) {
+	t.Helper()
+	require.NoError(t, eventually(t.Context(), "the level to be raised", func() (bool, error) {
+		text, err := upgradeCommand(t, binary, c).CombinedOutput()
+		out = string(text)
+		return err == nil, nil
+	}), out)
+	return out
 }
 
 func upgradeCommand(t *testing.T, binary string, c *cluster) *exec.Cmd {

@@ -221,4 +221,44 @@ var mutations = []mutation{
 		file: "fsm/fsm.go", old: "if !store.NoSpace(err) {", new: "if store.NoSpace(err) {\n\t\t\treturn nil\n\t\t}\n\t\tif err == nil || err != nil {",
 		pkg: "./fsm", run: "TestNoSpaceIsWaitedFor",
 	},
+	{
+		name: "checkpoint without what is only staged",
+		file: "store/tx.go", old: "	err := tx.flush()\n	return tx.meta.Digest, err", new: "	return tx.meta.Digest, nil",
+		pkg: "./ops", run: "TestCheckpointDigest",
+	},
+	{
+		name: "feature level lowered",
+		file: "ops/raise_feature_level.go", old: "if c.level <= present {", new: "if c.level == present {",
+		pkg: "./ops", run: "TestRaiseFeatureLevel",
+	},
+	{
+		name: "feature level beyond the release applied",
+		file: "ops/raise_feature_level.go", old: "	if err := Supported(c.level); err != nil {\n		return change", new: "	if err := Supported(0); err != nil {\n		return change",
+		pkg: "./fsm", run: "TestWhatCannotBeAppliedStops",
+	},
+	{
+		name: "upgrade without asking who is away",
+		file: "raftnode/upgrade.go", old: "case !m.Reachable:", new: "case m.ID == \"\":",
+		pkg: "./raftnode", run: "TestUpgrade",
+	},
+	{
+		name: "upgrade past an older release",
+		file: "raftnode/upgrade.go", old: "case m.FeatureLevel < level:", new: "case m.FeatureLevel == 0:",
+		pkg: "./raftnode", run: "TestUpgrade",
+	},
+	{
+		name: "stream taken without its hash",
+		file: "store/stream_copy.go", old: "if !bytes.Equal(trailer[:], want) {", new: "if len(trailer) != len(want) {",
+		pkg: "./store", run: "TestCopyStream",
+	},
+	{
+		name: "restore into a directory that holds something",
+		file: "raftnode/restore.go", old: "	if err := mustBeEmpty(dir); err != nil {", new: "	if err := mustBeEmpty(os.TempDir() + \"/none\"); err != nil && !errors.Is(err, os.ErrNotExist) {",
+		pkg: "./raftnode", run: "TestRestoreRefuses",
+	},
+	{
+		name: "log without its beginning replayed",
+		file: "cmd/cpnode/replay_log.go", old: "case head.FirstIndex <= applied+1:", new: "case head.FirstIndex <= applied+1 || r.from == \"\":",
+		pkg: "./cmd/cpnode", run: "TestDumpAndReplayOfALog",
+	},
 }

@@ -7,25 +7,25 @@ func init() {
 	write[CommitFileRequest, CommitFileResponse, commitFile]("commit-file", "Give the batches of a new object their offsets.")
 	read[FindBatchesRequest, FindBatchesResponse]("find-batches", "Find the batches to fetch from given offsets on.")
 	read[ListOffsetsRequest, ListOffsetsResponse]("list-offsets", "Find offsets by timestamp.")
-	write[DeleteRecordsRequest, DeleteRecordsResponse, deleteRecords]("delete-records", "Move log starts forward.")
-	write[DeleteTopicsRequest, DeleteTopicsResponse, deleteTopic]("delete-topics", "Soft-delete topics; what they hold is purged later.")
+	frees[DeleteRecordsRequest, DeleteRecordsResponse, deleteRecords]("delete-records", "Move log starts forward.")
+	frees[DeleteTopicsRequest, DeleteTopicsResponse, deleteTopic]("delete-topics", "Soft-delete topics; what they hold is purged later.")
 	read[GetLogInfoRequest, GetLogInfoResponse]("get-log-info", "Read the offsets and sizes of logs.")
 	read[GetProducerStateRequest, GetProducerStateResponse]("get-producer-state", "Read what is remembered of idempotent producers.")
 	read[GetCrossTierLogStartRequest, GetCrossTierLogStartResponse]("get-cross-tier-log-start", "Read the lowest offsets in tiered storage.")
 
 	// Maintenance.
-	write[PurgeDeletedLogsRequest, PurgeDeletedLogsResponse, purgeLogs]("purge-deleted-logs", "Remove what soft-deleted logs hold.")
-	write[PruneDisklessLogsRequest, PruneDisklessLogsResponse, pruneLog]("prune-diskless-logs", "Remove batches that tiered storage holds.")
-	write[EnforceRetentionRequest, EnforceRetentionResponse, retainLog]("enforce-retention", "Remove batches by size and age.")
+	frees[PurgeDeletedLogsRequest, PurgeDeletedLogsResponse, purgeLogs]("purge-deleted-logs", "Remove what soft-deleted logs hold.")
+	frees[PruneDisklessLogsRequest, PruneDisklessLogsResponse, pruneLog]("prune-diskless-logs", "Remove batches that tiered storage holds.")
+	frees[EnforceRetentionRequest, EnforceRetentionResponse, retainLog]("enforce-retention", "Remove batches by size and age.")
 	read[GetFilesToDeleteRequest, GetFilesToDeleteResponse]("get-files-to-delete", "List files whose objects may be deleted.")
-	write[DeleteFilesRequest, DeleteFilesResponse, deleteFiles]("delete-files", "Forget files whose objects are gone.")
+	frees[DeleteFilesRequest, DeleteFilesResponse, deleteFiles]("delete-files", "Forget files whose objects are gone.")
 	write[IsSafeToDeleteFileRequest, IsSafeToDeleteFileResponse, fenceFile]("is-safe-to-delete-file", "Ask whether an uploaded object is not committed.")
 	write[AdvanceCrossTierLogStartRequest, AdvanceCrossTierLogStartResponse, advanceLogStarts]("advance-cross-tier-log-start", "Report the lowest offsets in tiered storage.")
 	write[InitDisklessLogRequest, InitDisklessLogResponse, initLogs]("init-diskless-log", "Begin the diskless part of logs.")
 	write[RepairDisklessLogRequest, RepairDisklessLogResponse, repairLogs]("repair-diskless-log", "Set the first diskless offset of logs.")
-	write[ExpireProducersRequest, ExpireProducersResponse, dropIdleProducers]("expire-producers", "Forget idle producers.")
-	write[ExpireFencesRequest, ExpireFencesResponse, dropFences]("expire-fences", "Remove fences that no longer hold.")
-	write[ExpireReplaysRequest, ExpireReplaysResponse, dropReplays]("expire-replays", "Remove the kept answers of old commits.")
+	frees[ExpireProducersRequest, ExpireProducersResponse, dropIdleProducers]("expire-producers", "Forget idle producers.")
+	frees[ExpireFencesRequest, ExpireFencesResponse, dropFences]("expire-fences", "Remove fences that no longer hold.")
+	frees[ExpireReplaysRequest, ExpireReplaysResponse, dropReplays]("expire-replays", "Remove the kept answers of old commits.")
 
 	// Lists.
 	read[ListTopicsRequest, ListTopicsResponse]("list-topics", "List topics.")
@@ -59,10 +59,22 @@ func write[Req, Resp, Cmd any, R interface {
 		NewCommand: func() Command { return C(new(Cmd)) }})
 }
 
+// frees registers a write that takes less space than it frees.
+func frees[Req, Resp, Cmd any, R interface {
+	*Req
+	Write
+}, C interface {
+	*Cmd
+	Command
+}](name, summary string) {
+	write[Req, Resp, Cmd, R, C](name, summary)
+	registry[name].RunsWhenFull = true
+}
+
 // internal registers a command that no client asks for.
 func internal[Cmd any, C interface {
 	*Cmd
 	Command
 }](name, summary string) {
-	register(Operation{Name: name, Summary: summary, NewCommand: func() Command { return C(new(Cmd)) }})
+	register(Operation{Name: name, Summary: summary, RunsWhenFull: true, NewCommand: func() Command { return C(new(Cmd)) }})
 }

@@ -69,6 +69,9 @@ type Operation struct {
 	NewCommand func() Command
 	// FeatureLevel is the lowest level of the state at which it may be logged.
 	FeatureLevel uint64
+	// RunsWhenFull says that a node short of space still logs the operation: it
+	// frees space, or is the cluster's own.
+	RunsWhenFull bool
 }
 
 // IsWrite says whether the operation may change the state.

@@ -79,6 +79,13 @@ type Config struct {
 	SnapshotThreshold uint64
 	SnapshotInterval  time.Duration
 
+	// LeaderSlowDisk is how long writes to the raft log may stay slow, or none be
+	// committed while some wait, before a leader makes way; 0: for ever.
+	LeaderSlowDisk time.Duration
+	// DiskMinFree bytes must be free in the data directory's file system for
+	// clients' writes to be taken; 0: it is not looked at.
+	DiskMinFree int64
+
 	// StateSync says when the state file is synced: "always" with every transaction;
 	// "interval" when StateSyncInterval has passed or StateSyncMaxTransactions were
 	// made since the last time, and with every snapshot. What a crash of the machine
@@ -87,7 +94,8 @@ type Config struct {
 	StateSyncInterval        time.Duration
 	StateSyncMaxTransactions int
 	// StateMaxBytes bounds the state file; 0 is 64 GiB with StateSync "interval", else
-	// no bound. Entries that do not fit wait.
+	// no bound; the least is 64 MiB. A quarter of it, at most 256 MiB, is kept for what
+	// frees space. Entries that do not fit wait.
 	StateMaxBytes int
 	// Child verifies a state file that a crash of the machine may have torn, in a
 	// process of its own. The zero value starts this executable, whose main must call
@@ -102,6 +110,10 @@ type Config struct {
 	// Now is the wall clock that stamps entries.
 	Now func() time.Time
 
+	// beforeAppend is called before each append to the raft log, freeBytes in place
+	// of asking the file system, for tests.
+	beforeAppend func()
+	freeBytes    func() int64
 	// confirm overrides how leadership is confirmed, for tests that compare.
 	confirm confirmFunc
 	// pollInterval is how often a leader asks the members how they are, and a node
@@ -121,6 +133,7 @@ func DefaultConfig() Config {
 		OutcomeTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second,
 		HeartbeatTimeout: 500 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		LeaderLeaseTimeout: 500 * time.Millisecond, CommitTimeout: 50 * time.Millisecond,
+		LeaderSlowDisk: 5 * time.Second, DiskMinFree: 256 << 20,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
 		StateSync: StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 50,
@@ -151,8 +164,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("StateSyncInterval: must be positive")
 	case c.StateSyncMaxTransactions < 1:
 		return fmt.Errorf("StateSyncMaxTransactions: %d must be at least 1", c.StateSyncMaxTransactions)
-	case c.StateMaxBytes < 0:
-		return fmt.Errorf("StateMaxBytes: must not be negative")
+	case c.LeaderSlowDisk < 0 || c.DiskMinFree < 0:
+		return fmt.Errorf("LeaderSlowDisk and DiskMinFree: must not be negative")
 	case c.Now == nil:
 		return fmt.Errorf("Now: must be given")
 	}

@@ -84,5 +84,5 @@ func (n *Node) leading() *leadership {
 
 // holds says whether this node still leads in l's term, as far as it knows.
 func (n *Node) holds(l *leadership) bool {
-	return n.raft.State() == raft.Leader && n.raft.CurrentTerm() == l.term && n.log.term.Load() == l.term
+	return n.raft.State() == raft.Leader && !n.transport.layer.isMute() && n.raft.CurrentTerm() == l.term && n.log.term.Load() == l.term
 }

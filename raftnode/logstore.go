@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -28,7 +30,13 @@ type logStore struct {
 	bolt      *raftboltdb.BoltStore
 	snapshots raft.SnapshotStore
 	gaps      gaps
+	pace      pace
 	timed     func(op string, d time.Duration)
+	// starved is told why a term cannot be stored for want of space, waits a moment
+	// and says whether to try again; with nil, that it was stored.
+	starved func(error) (again bool)
+	// beforeAppend, set in tests, may delay an append.
+	beforeAppend func()
 	// halt stops the node; it is set once raft runs.
 	halt atomic.Pointer[func(error)]
 
@@ -184,9 +192,17 @@ func entryCRC(entry *raft.Log) uint32 {
 func (s *logStore) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.Log{entry}) }
 
 // StoreLogs appends entries in one durable write. They are shared with raft and
-// not changed.
+// not changed. Want of space is raft's to deal with: a leader steps down, a follower
+// is sent the entries again. After any other error the node stops: once a sync has
+// failed, a later one that succeeds says nothing of what was written before.
 func (s *logStore) StoreLogs(entries []*raft.Log) error {
-	defer s.time("append", time.Now())
+	start := time.Now()
+	s.pace.begin(start)
+	defer func() { s.pace.end(time.Now()) }()
+	defer s.time("append", start)
+	if s.beforeAppend != nil {
+		s.beforeAppend()
+	}
 	room := make([]raft.Log, len(entries))
 	sealed := make([]*raft.Log, len(entries))
 	for i, entry := range entries {
@@ -199,7 +215,18 @@ func (s *logStore) StoreLogs(entries []*raft.Log) error {
 	for _, entry := range entries {
 		s.gaps.add(entry)
 	}
-	return s.bolt.StoreLogs(sealed)
+	err := s.bolt.StoreLogs(sealed)
+	if halt := s.halt.Load(); err != nil && !lacksSpace(err) && halt != nil {
+		(*halt)(fmt.Errorf("raft log: append: %w", err))
+	}
+	return err
+}
+
+// lacksSpace says whether a write failed for want of space and left nothing behind.
+// The error of a failed sync is not wrapped, and is another matter.
+func lacksSpace(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && (errors.Is(write, syscall.ENOSPC) || errors.Is(write, syscall.EDQUOT))
 }
 
 // IsMonotonic tells raft to delete the whole log when it has installed a snapshot.
@@ -300,11 +327,23 @@ func (s *logStore) SetUint64(key []byte, value uint64) error {
 	if string(key) == string(keyCurrentTerm) || string(key) == string(keyLastVoteTerm) {
 		s.sawTerm(value)
 	}
-	err := s.Set(key, binary.BigEndian.AppendUint64(nil, value))
-	if err != nil && string(key) == string(keyCurrentTerm) {
+	sealed := binary.BigEndian.AppendUint64(nil, value)
+	err := s.Set(key, sealed)
+	if string(key) != string(keyCurrentTerm) {
+		return err // a vote that is not stored is not given
+	}
+	for lacksSpace(err) {
+		if !s.starved(err) {
+			runtime.Goexit() // the node stops, and raft would panic
+		}
+		if err = s.Set(key, sealed); err == nil {
+			s.starved(nil)
+		}
+	}
+	if err != nil {
 		return s.fatal(fmt.Errorf("raft term: %w", err))
 	}
-	return err
+	return nil
 }
 
 // GetUint64 reads a number.

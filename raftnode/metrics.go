@@ -20,6 +20,7 @@ type metrics struct {
 	collectors []prometheus.Collector
 	registered []prometheus.Collector
 
+	yields        *prometheus.CounterVec
 	proposals     *prometheus.CounterVec
 	entryBytes    prometheus.Histogram
 	batchEntries  prometheus.Histogram
@@ -47,6 +48,7 @@ var (
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		registerer:    registerer,
+		yields:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_leader_yields_total", Help: "Times that this node made way for another leader, by reason."}, []string{"reason"}),
 		proposals:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_proposals_total", Help: "Log entries proposed, by outcome."}, []string{"outcome"}),
 		entryBytes:    histogram("cpnode_entry_bytes", "Size of proposed log entries.", entrySizes),
 		batchEntries:  histogram("cpnode_apply_batch_entries", "Log entries applied in one transaction.", batchSizes),
@@ -58,7 +60,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m.persistTime = histogram("cpnode_snapshot_duration_seconds", "Time to record the state as a snapshot.", ioSeconds)
 	m.syncTime = histogram("cpnode_state_sync_duration_seconds", "Time of one sync point of the state, without snapshots.", ioSeconds)
 	m.restoreTime = histogram("cpnode_restore_duration_seconds", "Time to install a snapshot as the state.", copySeconds)
-	m.collectors = []prometheus.Collector{m.persistTime, m.syncTime, m.restoreTime, m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
+	for _, kind := range unfitKinds {
+		m.yields.WithLabelValues(string(kind))
+	}
+	m.collectors = []prometheus.Collector{m.yields, m.persistTime, m.syncTime, m.restoreTime, m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
 	return m
 }
 
@@ -101,6 +106,10 @@ func (n *Node) gauges() []prometheus.Collector {
 		gauge("cpnode_applied_index", "Last entry in the state.", func() float64 { return float64(n.fsm.Applied()) }),
 		gauge("cpnode_staleness_seconds", "Age of the state behind what the leader had committed; -1 when unknown.", n.stalenessSeconds),
 		gauge("cpnode_raft_last_contact_seconds", "Time since the leader was heard of; 0 on the leader, -1 before.", n.contactSeconds),
+		gauge("cpnode_raft_mute", "1 while this node is silent, so that others elect a leader.", func() float64 { return one(n.transport.layer.isMute()) }),
+		gauge("cpnode_raft_log_slow_seconds", "Time for which each write to the raft log has been slow.", n.slowSeconds),
+		gauge("cpnode_disk_free_bytes", "Free space in the data directory's file system; -1 when unknown.", func() float64 { return float64(n.space.bytes.Load()) }),
+		gauge("cpnode_storage_full", "1 while this node has no space for clients' writes.", func() float64 { return one(n.space.low() != "") }),
 		gauge("cpnode_node_failed", "1 once the node has stopped over something it cannot go on from.", func() float64 { return one(n.Err() != nil) }),
 	}
 }
@@ -133,6 +142,13 @@ func one(b bool) float64 {
 
 func (m *metrics) logTimed(op string, d time.Duration) {
 	m.logSeconds.WithLabelValues(op).Observe(d.Seconds())
+}
+
+func (m *metrics) yielded(kind unfitKind) { m.yields.WithLabelValues(string(kind)).Inc() }
+
+func (n *Node) slowSeconds() float64 {
+	run, _ := n.log.pace.run(time.Now())
+	return run.Seconds()
 }
 
 // proposed counts one entry, or its refusal.

@@ -36,6 +36,8 @@ type Node struct {
 	raft       *raft.Raft
 
 	inFlight    inFlight
+	space       space
+	progress    progress
 	leads       atomic.Pointer[leadership]
 	confirmer   *confirmer
 	fresh       freshness
@@ -50,9 +52,8 @@ type Node struct {
 
 	ctx        context.Context // ends when the node stops
 	cancel     context.CancelFunc
-	done       sync.WaitGroup        // goroutines that end with ctx
-	due        chan struct{}         // many transactions were made since the last sync point
-	full       atomic.Pointer[error] // why entries wait for space; nil while there is some
+	done       sync.WaitGroup // goroutines that end with ctx
+	due        chan struct{}  // many transactions were made since the last sync point
 	failure    atomic.Pointer[error]
 	failed     chan struct{}
 	closing    atomic.Bool
@@ -99,6 +100,7 @@ func (n *Node) open() (err error) {
 	if err != nil {
 		return err
 	}
+	n.openSpace()
 	if err := n.checkLog(); err != nil {
 		return err
 	}
@@ -117,12 +119,17 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	if n.store, err = store.Open(filepath.Join(dir, stateFile), n.config.stateOptions()); err != nil {
 		return nil, err
 	}
-	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.noSpace})
+	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply)})
 	if err != nil {
 		return nil, err
 	}
 	snapshots = &snapshotStore{store: n.store}
 	n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed)
+	if err != nil {
+		return nil, err
+	}
+	n.log.pace.slow, n.log.beforeAppend = n.config.LeaderSlowDisk/slowFraction, n.config.beforeAppend
+	n.log.starved = n.starve("raft's term", &n.space.term)
 	return snapshots, err
 }
 
@@ -269,6 +276,7 @@ func (n *Node) start() {
 	n.network.start()
 	n.run(func() { n.confirmer.run(n.ctx) })
 	n.run(n.syncState)
+	n.run(n.watch)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))

@@ -82,7 +82,7 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
-	entry, err := n.encode(cmd)
+	entry, err := n.encode(cmd, p.index > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -103,14 +103,19 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 	return o.result.Value, o.err
 }
 
-// encode is the entry of a command, checked against what this cluster takes.
-func (n *Node) encode(cmd ops.Command) ([]byte, error) {
+// encode is the entry of a command, checked against what this cluster takes now.
+// The later entries of a write may use the reserve of a disk that has become full:
+// their refusal would leave it half done.
+func (n *Node) encode(cmd ops.Command, later bool) ([]byte, error) {
 	op, ok := ops.Lookup(cmd.Op())
 	if !ok {
 		return nil, fmt.Errorf("command %s has no operation", cmd.Op())
 	}
 	if level := n.fsm.FeatureLevel(); op.FeatureLevel > level {
 		return nil, ops.Errorf(ops.UnsupportedFeatureLevel, "%s needs feature level %d, the cluster is at %d", op.Name, op.FeatureLevel, level)
+	}
+	if err := n.space.refuses(op); err != nil && !later {
+		return nil, err
 	}
 	entry, err := ops.Encode(cmd, n.clock())
 	if err != nil {
@@ -148,7 +153,9 @@ func (p *proposer) wait(answered <-chan outcome) outcome {
 // apply hands the entry to raft and waits until raft answers, however long.
 func (n *Node) apply(entry []byte) outcome {
 	future := n.raft.Apply(entry, n.config.OutcomeTimeout)
-	if err := future.Error(); err != nil {
+	err := future.Error()
+	n.progress.outcome(time.Now(), err == nil)
+	if err != nil {
 		return outcome{err: applyError(err)}
 	}
 	result := future.Response().(fsm.Result)
@@ -201,6 +208,12 @@ func (f *inFlight) add(bytes int, later bool) error {
 	f.entries++
 	f.bytes += int64(bytes)
 	return nil
+}
+
+func (f *inFlight) any() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.entries > 0
 }
 
 func (f *inFlight) remove(bytes int) {

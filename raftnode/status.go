@@ -3,6 +3,7 @@ package raftnode
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -74,11 +75,14 @@ func (n *Node) Ready() error {
 	case !self.Joined:
 		return errors.New("not part of a cluster yet")
 	}
-	if why := n.full.Load(); why != nil {
-		return fmt.Errorf("there is no space to apply entries: %w", *why)
-	}
 	leader := n.LeaderID()
 	switch {
+	case n.diskHangs(time.Now()):
+		return errors.New("a write to this node's raft log hangs: look at its disk")
+	case n.transport.layer.isMute():
+		return errors.New("nothing was committed for too long: this node waits for another leader")
+	case n.space.waits():
+		return errors.New("entries wait for space on this node's disk")
 	case leader == "":
 		return errors.New("no leader is known")
 	case leader == n.config.NodeID && n.leading() == nil:

@@ -56,24 +56,3 @@ func (n *Node) applied() {
 	default: // a sync point is on its way
 	}
 }
-
-// spaceRetry is the pause before entries that found no space are applied again.
-const spaceRetry = 500 * time.Millisecond
-
-// noSpace waits for space for the state machine: see fsm.Owner.
-func (n *Node) noSpace(err error) (again bool) {
-	if err == nil {
-		n.full.Store(nil)
-		n.logger.Info("there is space again, entries are applied")
-		return true
-	}
-	if n.full.Swap(&err) == nil {
-		n.logger.Error("no space to apply entries, they wait", "error", err)
-	}
-	select {
-	case <-time.After(spaceRetry):
-		return true
-	case <-n.ctx.Done():
-		return false
-	}
-}

@@ -111,6 +111,7 @@ func (t *transport) Close() error {
 
 // streamLayer is the network as raft's transport wants it.
 type streamLayer struct {
+	muter
 	dial     dialFunc
 	addr     streamAddr
 	accepted chan net.Conn
@@ -150,7 +151,11 @@ func (l *streamLayer) Accept() (net.Conn, error) {
 func (l *streamLayer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return l.dial(ctx, raft.ServerID(addr))
+	conn, err := l.dial(ctx, raft.ServerID(addr))
+	if err != nil {
+		return nil, err
+	}
+	return l.keep(conn)
 }
 
 // Addr implements net.Listener.

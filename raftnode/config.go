@@ -164,6 +164,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("StateSyncInterval: must be positive")
 	case c.StateSyncMaxTransactions < 1:
 		return fmt.Errorf("StateSyncMaxTransactions: %d must be at least 1", c.StateSyncMaxTransactions)
+	case c.StateMaxBytes != 0 && c.StateMaxBytes < minStateBytes:
+		return fmt.Errorf("StateMaxBytes: %d must be 0 or at least %d", c.StateMaxBytes, minStateBytes)
 	case c.LeaderSlowDisk < 0 || c.DiskMinFree < 0:
 		return fmt.Errorf("LeaderSlowDisk and DiskMinFree: must not be negative")
 	case c.Now == nil:
@@ -244,7 +246,10 @@ func onLoopback(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-const maxNodeID = 64
+const (
+	maxNodeID     = 64
+	minStateBytes = 64 << 20
+)
 
 func validNodeID(id string) bool {
 	if id == "" || len(id) > maxNodeID {

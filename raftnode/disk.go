@@ -32,8 +32,9 @@ const (
 	// node at the bound does not take and refuse in turn.
 	spaceSlack = 4
 	// stateMargin divides StateMaxBytes into the part that is kept for entries
-	// under way and for those that free space.
-	stateMargin  = 8
+	// under way and for those that free space: a delete rewrites the rows of all
+	// logs that it marks.
+	stateMargin  = 4
 	stateReserve = 256 << 20 // the most that is kept
 )
 
@@ -59,7 +60,15 @@ func (s *space) measure() {
 	free := s.free()
 	s.bytes.Store(free)
 	s.disk.Store(free >= 0 && short(free, s.minFree, s.disk.Load()))
-	s.file.Store(s.margin > 0 && short(s.room(), s.margin, s.file.Load()))
+	s.measureFile()
+}
+
+// measureFile is quick. Without it before each write a burst of them could pass the
+// margin within one interval.
+func (s *space) measureFile() {
+	if s.margin > 0 {
+		s.file.Store(short(s.room(), s.margin, s.file.Load()))
+	}
 }
 
 // short says whether less is left than there must be; was is what it said before.
@@ -112,6 +121,7 @@ func (s *space) refuses(op *ops.Operation) error {
 	if op.RunsWhenFull {
 		return nil
 	}
+	s.measureFile()
 	if low := s.low(); low != "" {
 		return ops.Errorf(ops.StorageFull, "%s", low)
 	}

@@ -55,7 +55,7 @@ func (c *Config) Validate() error {
 // fieldKeys are the keys of what raftnode.Config.Validate names by field.
 var fieldKeys = map[string]string{
 	"NodeID": "node.id", "DataDir": "data.dir", "RaftAddr": "raft.addr", "RaftAdvertise": "raft.advertise", "Peers": "peers",
-	"MaxProposalBytes": "proposals.max.bytes", "RaftTLS": "raft.tls", "RaftSecretFile": "raft.secret.file",
+	"MaxProposalBytes": "proposals.max.bytes", "StateMaxBytes": "state.max.bytes", "RaftTLS": "raft.tls", "RaftSecretFile": "raft.secret.file",
 }
 
 // otherFields are fields that messages name beside the wrong one.

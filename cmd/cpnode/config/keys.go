@@ -48,7 +48,7 @@ const (
 )
 
 // Keys is every key, in the order of the reference. All need a restart to change.
-var Keys = slices.Concat(nodeKeys, stateKeys, limitKeys, raftKeys)
+var Keys = slices.Concat(nodeKeys, stateKeys, limitKeys, fitnessKeys, raftKeys)
 
 var nodeKeys = []Key{
 	{"node.id", true, func(c *Config) value { return text{&c.Node.NodeID, "1 to 64 letters, digits, . _ -"} },
@@ -143,6 +143,13 @@ var limitKeys = []Key{
 		"Longest wait for the outcome of one log entry; then OUTCOME_UNKNOWN."},
 	{"read.timeout.ms", false, func(c *Config) value { return millis(&c.Node.ReadTimeout, 10, day) },
 		"Longest wait until a read may be answered; then NOT_CAUGHT_UP."},
+}
+
+var fitnessKeys = []Key{
+	{"leader.slow.disk.ms", false, func(c *Config) value { return millis(&c.Node.LeaderSlowDisk, 0, day) },
+		"How long writes to a leader's raft log may stay slow, or entries wait without any being committed, before another node leads; 0: for ever."},
+	{"disk.min.free.bytes", false, func(c *Config) value { return bytes(&c.Node.DiskMinFree, 0, 1024*gib) },
+		"Free space of the data directory's file system below which writes answer STORAGE_FULL and another node leads; 0: not looked at."},
 }
 
 var raftKeys = []Key{

@@ -222,3 +222,31 @@ func TestAllDisksFull(t *testing.T) {
 	l.more(100, "OK")
 	l.requireFit(ops.StorageFull, ops.NoLeader, ops.OutcomeUnknown)
 }
+
+// Without a reserve the lack of space reaches raft's log and the state.
+func TestOneDiskWithoutReserveFull(t *testing.T) {
+	c, disks := startOnSmallDisks(t, 0)
+	l := c.load()
+	l.more(50, "OK")
+	full := c.leader()
+	disks[full].fill(0)
+	l.more(500, "OK")
+	disks[full].free()
+	l.more(50, "OK")
+	l.requireFit(ops.StorageFull, ops.NoLeader, ops.OutcomeUnknown)
+}
+
+func TestAllDisksWithoutReserveFull(t *testing.T) {
+	c, disks := startOnSmallDisks(t, 0)
+	l := c.load()
+	l.more(50, "OK")
+	for _, d := range disks {
+		d.fill(0)
+	}
+	l.more(1000, string(ops.NoLeader)) // whoever is elected cannot write
+	for _, d := range disks {
+		d.free()
+	}
+	l.more(100, "OK")
+	l.requireFit(ops.StorageFull, ops.NoLeader, ops.OutcomeUnknown)
+}

@@ -120,6 +120,11 @@ func (s *sending) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// WriteTo implements io.WriterTo.
+func (s *sending) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{s}) // without this method
+}
+
 // Close implements io.Closer.
 func (s *sending) Close() error {
 	s.late.Stop()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/bits"
 	"os"
+	"slices"
 )
 
 // bbolt trusts its pages: damage makes it panic, loop or, with one meta page
@@ -136,6 +137,22 @@ type pageWalk struct {
 	seen []bool // page is part of a tree
 	row  func(bucket, key, value []byte) string
 	err  error // reading failed
+
+	// levels are what is being looked at: a page, and those above it.
+	levels [maxTreeDepth + 2]pageLevel
+}
+
+// pageLevel is room that the next page at the same depth uses again.
+type pageLevel struct {
+	page     []byte
+	elements []pageElement
+}
+
+func (l *pageLevel) room(size int64) []byte {
+	if int64(cap(l.page)) < size {
+		l.page = make([]byte, size)
+	}
+	return l.page[:size]
 }
 
 // pageRef is what a page is expected to be.
@@ -167,14 +184,15 @@ func (w *pageWalk) read(ref pageRef) (page []byte, problem string) {
 	if ref.depth > maxTreeDepth {
 		return bad("lies too deep")
 	}
-	var header [boltHeaderSize]byte
-	if _, w.err = w.file.ReadAt(header[:], int64(ref.id)*w.meta.pageSize); w.err != nil {
+	level := &w.levels[ref.depth]
+	page = level.room(w.meta.pageSize)
+	if _, w.err = w.file.ReadAt(page, int64(ref.id)*w.meta.pageSize); w.err != nil {
 		return nil, ""
 	}
-	if binary.NativeEndian.Uint64(header[:]) != ref.id {
+	if binary.NativeEndian.Uint64(page) != ref.id {
 		return bad("carries another page's number")
 	}
-	last := ref.id + uint64(binary.NativeEndian.Uint32(header[12:]))
+	last := ref.id + uint64(binary.NativeEndian.Uint32(page[12:]))
 	if last >= w.meta.pages {
 		return bad("reaches beyond the last page")
 	}
@@ -184,8 +202,10 @@ func (w *pageWalk) read(ref pageRef) (page []byte, problem string) {
 		}
 		w.seen[i] = true
 	}
-	page = make([]byte, int64(last-ref.id+1)*w.meta.pageSize)
-	_, w.err = w.file.ReadAt(page, int64(ref.id)*w.meta.pageSize)
+	if last > ref.id {
+		page = level.room(int64(last-ref.id+1) * w.meta.pageSize)
+		_, w.err = w.file.ReadAt(page, int64(ref.id)*w.meta.pageSize)
+	}
 	return page, ""
 }
 
@@ -216,7 +236,9 @@ func (w *pageWalk) elements(page []byte, ref pageRef) (problem string) {
 	case count == 0 && !(leaf && ref.root):
 		return bad("is empty")
 	}
-	all := make([]pageElement, count)
+	level := &w.levels[ref.depth]
+	level.elements = slices.Grow(level.elements[:0], count)[:count]
+	all := level.elements
 	for i := range all {
 		el, size, ok := decodeElement(page, boltHeaderSize+i*boltElementSize, end, leaf)
 		switch {

@@ -104,13 +104,23 @@ func (s *Store) settle(records []Record) error {
 	switch {
 	case newest.clean:
 		if s.present(newest.metas) {
-			return nil
+			return s.checkPresent()
 		}
 		return s.verifyPresent("it is not the one that was closed")
 	case newest.synced, newest.boot != "" && newest.boot == s.boot:
-		return nil
+		return s.checkPresent()
 	}
 	return s.setBack(records)
+}
+
+// checkPresent reads the pages of a file from which no write is lost: what a bad
+// disk did to them would end the process within bbolt.
+func (s *Store) checkPresent() error {
+	problem, err := CheckPages(s.path)
+	if err == nil && problem != "" {
+		err = fmt.Errorf("%w: %s: %s", ErrCorrupt, s.path, problem)
+	}
+	return err
 }
 
 // present says whether the file's meta pages are these.

@@ -79,6 +79,8 @@ func TestOpenGoesByTheRecords(t *testing.T) {
 		noChild bool
 	}{
 		"process died":                    {boot: "a", want: 7},
+		"process died, bad disk":          {boot: "a", before: []func(*testing.T, string){tear}},
+		"closed clean, bad disk":          {boot: "a", before: []func(*testing.T, string){closed, tear}},
 		"process died, no child":          {boot: "a", want: 7, noChild: true},
 		"machine died":                    {boot: "b", want: 5},
 		"machine died, torn":              {boot: "b", want: 5, before: []func(*testing.T, string){tear}},

@@ -277,3 +277,33 @@ func TestStreamHeader(t *testing.T) {
 		require.ErrorIs(t, err, ErrStream, "byte %d", i)
 	}
 }
+
+// A snapshot that is read slowly lets go of the state and still is what it was.
+func TestDetachedSnapshot(t *testing.T) {
+	for _, read := range []int64{0, 10, streamHeaderSize, 5_000, 60_000, 1 << 40} {
+		from, to := twoWorlds(t)
+		want := metaOf(t, from.s)
+		snap, err := from.s.Snapshot()
+		require.NoError(t, err)
+		var got bytes.Buffer
+		_, err = io.CopyN(&got, snap, min(read, snap.Size()))
+		require.NoError(t, err)
+		require.NoError(t, snap.Detach())
+		require.NoError(t, snap.Detach())
+		for i := range 50 { // would hold on to every page, and must not show
+			update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); tx.SetApplied(uint64(71+i), 4) })
+		}
+		_, err = io.Copy(&got, snap)
+		require.NoError(t, err)
+		require.EqualValues(t, snap.Size(), got.Len())
+		require.NoError(t, install(to.s, &got))
+		require.Equal(t, want, metaOf(t, to.s))
+		entries, err := os.ReadDir(filepath.Dir(from.s.path))
+		require.NoError(t, err)
+		require.Len(t, entries, 1, "the copy has no name")
+		require.NoError(t, from.s.Close(), "while it is not released")
+		snap.Release()
+		_, err = snap.Read(make([]byte, 1))
+		require.ErrorIs(t, err, ErrClosed)
+	}
+}

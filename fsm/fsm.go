@@ -42,6 +42,11 @@ type Owner struct {
 	// returns after a pause, true to try again, false when the node is closing. When
 	// they are applied at last, it is called with nil.
 	NoSpace func(error) (again bool)
+	// Held is called when entries are applied and answered, and their transaction is
+	// kept open for more; urgent says that somebody waits to read them. The owner then
+	// calls Flush, from another goroutine, after a moment or at once. Without Held each
+	// batch of entries is a transaction.
+	Held func(urgent bool)
 }
 
 // FSM implements raft.BatchingFSM over a store. Apply, ApplyBatch, Snapshot and
@@ -51,15 +56,18 @@ type FSM struct {
 	owner        Owner
 	onCheckpoint func(index uint64, digest store.Digest)
 
-	passing sync.Mutex
-	passed  Position // the last entry that was applied or skipped
+	applying sync.Mutex // held by what changes the state, or must see all of it
+	waiting  bool       // for space, with applying unlocked
+	held     held
+	passed   Position // the last entry that was applied or skipped
 
 	fatal   atomic.Pointer[error]
-	applied atomic.Uint64
+	reached atomic.Uint64 // last entry that was answered
+	applied atomic.Uint64 // last entry that readers see; behind reached while some are held
 	level   atomic.Uint64 // feature level of the state
 
 	mu    sync.Mutex
-	moved chan struct{} // closed when applied moves or the FSM stops; nil while nobody waits
+	moved chan struct{} // closed when an index moves or the FSM stops; nil while nobody waits
 }
 
 var _ raft.BatchingFSM = (*FSM)(nil)
@@ -86,6 +94,7 @@ func (f *FSM) load() error {
 			return err
 		}
 		f.level.Store(tx.Meta().FeatureLevel)
+		f.reached.Store(tx.Meta().AppliedIndex)
 		f.advance(tx.Meta().AppliedIndex)
 		return nil
 	})
@@ -94,9 +103,12 @@ func (f *FSM) load() error {
 // Apply applies one entry.
 func (f *FSM) Apply(entry *raft.Log) any { return f.ApplyBatch([]*raft.Log{entry})[0] }
 
-// ApplyBatch applies entries in one transaction and answers each with a Result,
-// configuration entries included, which only move the index.
+// ApplyBatch applies entries and answers each with a Result, configuration entries
+// included, which only move the index. An answered entry is durable in the log;
+// Wait and Flush make it visible in the state.
 func (f *FSM) ApplyBatch(entries []*raft.Log) []any {
+	f.applying.Lock()
+	defer f.applying.Unlock()
 	answers := make([]any, len(entries))
 	err := f.Err()
 	if err == nil {
@@ -106,85 +118,181 @@ func (f *FSM) ApplyBatch(entries []*raft.Log) []any {
 		for i, entry := range entries {
 			answers[i] = Result{Index: entry.Index, Err: err}
 		}
-		return answers
 	}
-	f.advance(entries[len(entries)-1].Index)
-	f.reportCheckpoints(answers)
 	return answers
 }
 
-// reportCheckpoints tells of what is in the state for good.
-func (f *FSM) reportCheckpoints(answers []any) {
-	for _, a := range answers {
-		r := a.(Result)
-		if c, ok := r.Value.(ops.Checkpoint); ok && f.onCheckpoint != nil {
-			f.onCheckpoint(r.Index, c.Digest)
+// carryOut applies entries to the open transaction, and commits it when it is full.
+func (f *FSM) carryOut(entries []*raft.Log, answers []any) error {
+	if entries[len(entries)-1].Index <= f.reached.Load() {
+		for i, entry := range entries {
+			answers[i] = Result{Index: entry.Index, Err: ErrApplied}
 		}
+		f.pass(entries)
+		return nil
 	}
+	f.held.add(entries)
+	if err := f.insist(answers); err != nil {
+		return err
+	}
+	f.pass(entries)
+	f.reached.Store(max(f.reached.Load(), entries[len(entries)-1].Index))
+	f.wake()
+	if len(f.held.entries) > 0 {
+		f.owner.Held(false)
+	}
+	return nil
 }
 
-// carryOut applies entries, however long it takes until there is room for them: one
-// left out would make a silently different replica.
-func (f *FSM) carryOut(entries []*raft.Log, answers []any) error {
-	waited := false
-	for {
-		at, err := f.applyAll(entries, answers)
+// insist brings in what is held, however long it takes until there is room: an
+// entry left out would make a silently different replica. While it waits others may
+// take points, which can be what makes room, but not commit.
+func (f *FSM) insist(answers []any) error {
+	for waited := false; ; waited = true {
+		err := f.attempt(func() error {
+			if err := f.bring(answers); err != nil || f.owner.Held != nil && !f.held.full() {
+				return err
+			}
+			return f.commit()
+		})
 		if !store.NoSpace(err) {
 			if waited {
 				f.owner.NoSpace(nil)
 			}
-			if err != nil {
-				return f.stop(fmt.Errorf("entry %d: %w", at, err))
-			}
-			return nil
+			return err
 		}
-		if waited = true; !f.owner.NoSpace(err) {
-			err = fmt.Errorf("%w: entry %d was not applied: %w", ErrStopped, at, err)
+		f.waiting = true
+		f.applying.Unlock()
+		again := f.owner.NoSpace(err)
+		f.applying.Lock()
+		f.waiting = false
+		if !again {
+			err = fmt.Errorf("%w: entry %d was not applied: %w", ErrStopped, f.held.entries[0].Index, err)
 			f.end(err)
 			return err
 		}
 	}
 }
 
-// applyAll fills answers; at is the entry that an error is about. bbolt panics on
-// some kinds of damage: that is an error like any other here.
-func (f *FSM) applyAll(entries []*raft.Log, answers []any) (at uint64, err error) {
-	at = entries[0].Index
+// Flush makes all that was answered visible to readers. After an error for which
+// store.NoSpace holds it may be tried again, and nothing is lost.
+func (f *FSM) Flush() error {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	return f.flush()
+}
+
+// flush needs applying.
+func (f *FSM) flush() error {
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if len(f.held.entries) == 0 || f.waiting {
+		return nil
+	}
+	return f.attempt(func() error {
+		if err := f.bring(nil); err != nil {
+			return err
+		}
+		return f.commit()
+	})
+}
+
+// Close flushes, or gives up what a stopped FSM holds: the log has it.
+func (f *FSM) Close() error {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	defer f.held.rollback()
+	if f.Err() != nil {
+		return nil
+	}
+	return f.flush()
+}
+
+// attempt does something to the open transaction. What fails is rolled back, to
+// begin again with all that is held, and stops the FSM unless it is for want of
+// space.
+func (f *FSM) attempt(do func() error) error {
+	err := f.guard(do)
+	if err == nil {
+		return nil
+	}
+	f.held.rollback()
+	if store.NoSpace(err) {
+		return err
+	}
+	return f.stop(err)
+}
+
+// guard makes an error of a panic: bbolt panics on some kinds of damage.
+func (f *FSM) guard(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if entries[len(entries)-1].Index <= f.applied.Load() {
-		for i, entry := range entries {
-			answers[i] = Result{Index: entry.Index, Err: ErrApplied}
-		}
-		f.pass(entries)
-		return at, nil
-	}
-	err = f.store.Update(func(tx *store.WriteTx) error {
-		for i, entry := range entries {
-			at = entry.Index
-			if entry.Index <= tx.Meta().AppliedIndex {
-				answers[i] = Result{Index: entry.Index, Err: ErrApplied}
-				continue
-			}
-			value, err := applyOne(tx, entry)
-			if err != nil {
-				return err
-			}
-			answers[i] = Result{Index: entry.Index, Value: value}
-			tx.SetApplied(entry.Index, entry.Term)
-		}
-		f.level.Store(tx.Meta().FeatureLevel)
-		// Still within the transaction: a point sees both or neither.
-		f.pass(entries)
-		return nil
-	})
-	return at, err
+	return do()
 }
 
-func applyOne(tx *store.WriteTx, entry *raft.Log) (any, error) {
+// bring applies what is held and not in the open transaction yet. answers are those
+// of the last entries that are held.
+func (f *FSM) bring(answers []any) (err error) {
+	h := &f.held
+	if h.tx == nil {
+		if h.tx, err = f.store.Begin(); err != nil {
+			return err
+		}
+		h.checkpoints, h.done = h.checkpoints[:0], 0
+	}
+	for ; h.done < len(h.entries); h.done++ {
+		r, err := applyOne(h.tx, h.entries[h.done])
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", h.entries[h.done].Index, err)
+		}
+		if i := h.done - (len(h.entries) - len(answers)); i >= 0 {
+			answers[i] = r
+		}
+		if c, ok := r.Value.(ops.Checkpoint); ok {
+			h.checkpoints = append(h.checkpoints, checkpoint{r.Index, c.Digest})
+		}
+	}
+	f.level.Store(h.tx.Meta().FeatureLevel)
+	return nil
+}
+
+// commit ends the open transaction and lets readers see it.
+func (f *FSM) commit() error {
+	h := &f.held
+	tx := h.tx
+	h.tx = nil
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("entries %d to %d: %w", h.entries[0].Index, h.entries[len(h.entries)-1].Index, err)
+	}
+	f.advance(h.entries[len(h.entries)-1].Index)
+	for _, c := range h.checkpoints {
+		if f.onCheckpoint != nil {
+			f.onCheckpoint(c.index, c.digest)
+		}
+	}
+	h.forget()
+	return nil
+}
+
+// applyOne applies an entry, or skips one that the state holds already.
+func applyOne(tx *store.WriteTx, entry *raft.Log) (Result, error) {
+	r := Result{Index: entry.Index}
+	if entry.Index <= tx.Meta().AppliedIndex {
+		r.Err = ErrApplied
+		return r, nil
+	}
+	var err error
+	if r.Value, err = carryOutOne(tx, entry); err == nil {
+		tx.SetApplied(entry.Index, entry.Term)
+	}
+	return r, err
+}
+
+func carryOutOne(tx *store.WriteTx, entry *raft.Log) (any, error) {
 	switch entry.Type {
 	case raft.LogConfiguration: // raft keeps configurations itself
 		return nil, nil
@@ -225,7 +333,7 @@ func (f *FSM) Err() error {
 	return nil
 }
 
-// Applied is the index of the last entry in the state.
+// Applied is the index of the last entry in the state that readers see.
 func (f *FSM) Applied() uint64 { return f.applied.Load() }
 
 // FeatureLevel is the level of the state: what operations may be logged.
@@ -247,8 +355,8 @@ func (f *FSM) wake() {
 	}
 }
 
-// Wait returns once the state holds the entry at index, or with ctx's error, or
-// with why the FSM has stopped.
+// Wait returns once readers see the entry at index, or with ctx's error, or with
+// why the FSM has stopped.
 func (f *FSM) Wait(ctx context.Context, index uint64) error {
 	for f.applied.Load() < index {
 		moved := f.next() // before looking again, so that no move is missed
@@ -257,6 +365,9 @@ func (f *FSM) Wait(ctx context.Context, index uint64) error {
 		}
 		if err := f.Err(); err != nil {
 			return err
+		}
+		if f.reached.Load() >= index && f.owner.Held != nil {
+			f.owner.Held(true)
 		}
 		select {
 		case <-moved:
@@ -267,7 +378,7 @@ func (f *FSM) Wait(ctx context.Context, index uint64) error {
 	return nil
 }
 
-// next is closed when the applied index moves the next time, or the FSM stops.
+// next is closed when an index moves the next time, or the FSM stops.
 func (f *FSM) next() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

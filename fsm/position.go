@@ -61,12 +61,10 @@ func DecodePosition(b []byte) (p Position, err error) {
 // RecordedPosition is the position of the newest record on disk: raft's snapshot.
 func RecordedPosition(s *store.Store) (Position, error) { return DecodePosition(s.Record().Part) }
 
-// pass notes entries that the state holds now, applied or skipped. The index gate
+// pass notes entries that were answered, applied or skipped. The index gate
 // does not hide them from here: after a restart, raft's configuration is known at
 // the state's index only once the log was read again up to there.
 func (f *FSM) pass(entries []*raft.Log) {
-	f.passing.Lock()
-	defer f.passing.Unlock()
 	for _, entry := range entries {
 		if entry.Type == raft.LogConfiguration {
 			f.passed.Configuration, f.passed.ConfigurationIndex = raft.DecodeConfiguration(entry.Data), entry.Index
@@ -85,8 +83,6 @@ func (f *FSM) Members() (raft.Configuration, uint64) {
 
 // positionAt is the position of a state, or the zero one while it is not known.
 func (f *FSM) positionAt(m store.Meta) Position {
-	f.passing.Lock()
-	defer f.passing.Unlock()
 	if f.passed.Index != m.AppliedIndex || f.passed.ConfigurationIndex == 0 {
 		return Position{}
 	}

@@ -29,11 +29,19 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 }
 
 func (f *FSM) point() (*snapshot, error) {
-	if err := f.Err(); err != nil {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	return f.pointLocked()
+}
+
+// pointLocked needs applying. Without space for what is held, the point is of the
+// state without it: letting go of the point before may make room.
+func (f *FSM) pointLocked() (*snapshot, error) {
+	err := f.flush()
+	if err != nil && !store.NoSpace(err) {
 		return nil, err
 	}
 	s := &snapshot{fsm: f}
-	var err error
 	s.Point, err = f.store.Point(func(m store.Meta) { s.at = f.positionAt(m) })
 	return s, err
 }
@@ -97,7 +105,9 @@ func (r *Received) Close() error {
 // read: the state must hold all of it. What cannot be installed stops the FSM: the
 // entries after it must not meet the old state.
 func (f *FSM) Restore(r io.ReadCloser) error {
-	if err := f.Err(); err != nil {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	if err := f.flush(); err != nil {
 		return err
 	}
 	if err := f.restore(r); err != nil {
@@ -127,8 +137,8 @@ func (f *FSM) install(r *Received) error {
 		r.At.Received = reached
 	}
 	if r.Info().Index <= f.Applied() {
-		f.moveTo(r.At)
-		s, err := f.point()
+		f.passed = r.At
+		s, err := f.pointLocked()
 		if err != nil {
 			return err
 		}
@@ -138,13 +148,6 @@ func (f *FSM) install(r *Received) error {
 	if err := f.store.Install(r.Receiver, r.At.encode()); err != nil {
 		return err
 	}
-	f.moveTo(r.At)
+	f.passed = r.At
 	return f.load()
-}
-
-// moveTo notes that the entries after at come next.
-func (f *FSM) moveTo(at Position) {
-	f.passing.Lock()
-	defer f.passing.Unlock()
-	f.passed = at
 }

@@ -306,26 +306,50 @@ func (s *Store) View(fn func(*ReadTx) error) error {
 // Update calls fn with a write transaction and commits what it did, or nothing
 // when it returns an error.
 func (s *Store) Update(fn func(*WriteTx) error) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.db == nil {
-		return ErrClosed
-	}
-	if err := s.unsound(); err != nil {
-		return err
-	}
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	btx, err := s.db.Begin(true)
+	tx, err := s.Begin()
 	if err != nil {
 		return err
 	}
-	defer btx.Rollback() //nolint:errcheck // after a commit this does nothing
-	s.arena.reset()
-	tx := WriteTx{arena: &s.arena, tails: map[uint64]*tail{}}
-	tx.write = &tx
-	if err := tx.init(btx); err != nil {
+	defer tx.Rollback()
+	if err := fn(tx); err != nil {
 		return err
+	}
+	return tx.Commit()
+}
+
+// Begin starts a write transaction, which its one user commits or rolls back. Until
+// then everything else that writes waits, and so do Point, Install and Close.
+func (s *Store) Begin() (_ *WriteTx, err error) {
+	s.mu.RLock()
+	defer func() {
+		if err != nil {
+			s.mu.RUnlock()
+		}
+	}()
+	if s.db == nil {
+		return nil, ErrClosed
+	}
+	if err := s.unsound(); err != nil {
+		return nil, err
+	}
+	s.writing.Lock()
+	tx, err := s.begin()
+	if err != nil {
+		s.writing.Unlock()
+	}
+	return tx, err
+}
+
+func (s *Store) begin() (*WriteTx, error) {
+	btx, err := s.db.Begin(true)
+	if err != nil {
+		return nil, err
+	}
+	s.arena.reset()
+	tx := &WriteTx{store: s, arena: &s.arena, tails: map[uint64]*tail{}}
+	tx.write = tx
+	if err := tx.init(btx); err != nil {
+		return nil, errors.Join(err, btx.Rollback())
 	}
 	tx.topics.slots = map[TopicID]*slot[Topic]{}
 	tx.logs.slots = map[LogKey]*slot[Log]{}
@@ -336,15 +360,30 @@ func (s *Store) Update(fn func(*WriteTx) error) error {
 			tx.bucket(bucket(b)).FillPercent = t.fill
 		}
 	}
-	if err := fn(&tx); err != nil {
-		return err
-	}
+	return tx, nil
+}
+
+// Commit writes what the transaction did, all of it or, with an error, nothing. It
+// ends the transaction either way.
+func (tx *WriteTx) Commit() error {
+	defer tx.Rollback()
 	if err := errors.Join(tx.flush(), tx.flushMeta()); err != nil {
 		return err
 	}
-	if err := btx.Commit(); err != nil {
+	if err := tx.btx.Commit(); err != nil {
 		return err
 	}
-	s.transactions.Add(1)
+	tx.store.transactions.Add(1)
 	return nil
+}
+
+// Rollback undoes the transaction. Once that has ended it does nothing.
+func (tx *WriteTx) Rollback() {
+	if tx.store == nil {
+		return
+	}
+	_ = tx.btx.Rollback() // fails only after a commit
+	tx.store.writing.Unlock()
+	tx.store.mu.RUnlock()
+	tx.store = nil
 }

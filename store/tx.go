@@ -28,6 +28,7 @@ type ReadTx struct {
 // any of its methods it must be rolled back: part of a change may be staged.
 type WriteTx struct {
 	ReadTx
+	store   *Store // nil once it has ended
 	arena   *arena
 	tails   map[uint64]*tail
 	changes uint64

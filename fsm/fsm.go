@@ -59,7 +59,9 @@ type FSM struct {
 	applying sync.Mutex // held by what changes the state, or must see all of it
 	waiting  bool       // for space, with applying unlocked
 	held     held
-	passed   Position // the last entry that was applied or skipped
+
+	passing sync.Mutex
+	passed  Position // the last entry that was applied or skipped
 
 	fatal   atomic.Pointer[error]
 	reached atomic.Uint64 // last entry that was answered
@@ -335,6 +337,9 @@ func (f *FSM) Err() error {
 
 // Applied is the index of the last entry in the state that readers see.
 func (f *FSM) Applied() uint64 { return f.applied.Load() }
+
+// Answered is the index of the last entry that was answered: Applied follows.
+func (f *FSM) Answered() uint64 { return f.reached.Load() }
 
 // FeatureLevel is the level of the state: what operations may be logged.
 func (f *FSM) FeatureLevel() uint64 { return f.level.Load() }

@@ -65,6 +65,8 @@ func RecordedPosition(s *store.Store) (Position, error) { return DecodePosition(
 // does not hide them from here: after a restart, raft's configuration is known at
 // the state's index only once the log was read again up to there.
 func (f *FSM) pass(entries []*raft.Log) {
+	f.passing.Lock()
+	defer f.passing.Unlock()
 	for _, entry := range entries {
 		if entry.Type == raft.LogConfiguration {
 			f.passed.Configuration, f.passed.ConfigurationIndex = raft.DecodeConfiguration(entry.Data), entry.Index
@@ -83,6 +85,8 @@ func (f *FSM) Members() (raft.Configuration, uint64) {
 
 // positionAt is the position of a state, or the zero one while it is not known.
 func (f *FSM) positionAt(m store.Meta) Position {
+	f.passing.Lock()
+	defer f.passing.Unlock()
 	if f.passed.Index != m.AppliedIndex || f.passed.ConfigurationIndex == 0 {
 		return Position{}
 	}

@@ -137,7 +137,7 @@ func (f *FSM) install(r *Received) error {
 		r.At.Received = reached
 	}
 	if r.Info().Index <= f.Applied() {
-		f.passed = r.At
+		f.moveTo(r.At)
 		s, err := f.pointLocked()
 		if err != nil {
 			return err
@@ -148,6 +148,13 @@ func (f *FSM) install(r *Received) error {
 	if err := f.store.Install(r.Receiver, r.At.encode()); err != nil {
 		return err
 	}
-	f.passed = r.At
+	f.moveTo(r.At)
 	return f.load()
+}
+
+// moveTo notes that the entries after at come next.
+func (f *FSM) moveTo(at Position) {
+	f.passing.Lock()
+	defer f.passing.Unlock()
+	f.passed = at
 }

@@ -46,7 +46,7 @@ func (n *Node) Backup() (*Backup, error) {
 		n.backups.Add(-1)
 		return nil, ops.Errorf(ops.Overloaded, "%d backups are being read", maxBackups)
 	}
-	s, err := n.store.Snapshot()
+	s, err := n.answeredState()
 	if err != nil {
 		n.backups.Add(-1)
 		if errors.Is(err, store.ErrClosed) {
@@ -59,4 +59,13 @@ func (n *Node) Backup() (*Backup, error) {
 		_ = state.Close() // always nil
 		n.backups.Add(-1)
 	})}, nil
+}
+
+// answeredState is the state with all that this node has answered, or without what
+// it finds no space for.
+func (n *Node) answeredState() (*store.Snapshot, error) {
+	if err := n.fsm.Flush(); err != nil && !store.NoSpace(err) {
+		return nil, corruptError(err)
+	}
+	return n.store.Snapshot()
 }

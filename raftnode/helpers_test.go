@@ -198,9 +198,16 @@ func highWatermark(ctx context.Context, n *Node, o ReadOptions, partition int32)
 // meta is the head of a node's state.
 func meta(t *testing.T, n *Node) store.Meta {
 	t.Helper()
+	flushed(t, n)
 	var m store.Meta
 	require.NoError(t, n.store.View(func(tx *store.ReadTx) error { m = tx.Meta(); return nil }))
 	return m
+}
+
+// flushed makes what n has answered part of its state.
+func flushed(t *testing.T, n *Node) {
+	t.Helper()
+	require.NoError(t, n.fsm.Flush())
 }
 
 // crash ends a node without any farewell: what it had in memory is gone.

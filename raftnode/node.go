@@ -53,7 +53,8 @@ type Node struct {
 	ctx        context.Context // ends when the node stops
 	cancel     context.CancelFunc
 	done       sync.WaitGroup // goroutines that end with ctx
-	due        chan struct{}  // many transactions were made since the last sync point
+	flusher    flusher
+	due        chan struct{} // many transactions were made since the last sync point
 	failure    atomic.Pointer[error]
 	failed     chan struct{}
 	closing    atomic.Bool
@@ -74,7 +75,7 @@ func Open(config Config) (*Node, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), flusher: newFlusher(), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		inFlight: inFlight{maxEntries: config.MaxProposals, maxBytes: config.MaxProposalBytes},
 	}
 	if err := n.open(); err != nil {
@@ -119,7 +120,7 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	if n.store, err = store.Open(filepath.Join(dir, stateFile), n.config.stateOptions()); err != nil {
 		return nil, err
 	}
-	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply)})
+	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply), Held: n.flusher.hold})
 	if err != nil {
 		return nil, err
 	}
@@ -277,6 +278,7 @@ func (n *Node) start() {
 	n.run(func() { n.confirmer.run(n.ctx) })
 	n.run(n.syncState)
 	n.run(n.watch)
+	n.run(n.flushState)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))
@@ -418,6 +420,11 @@ func (n *Node) release() error {
 	n.done.Wait()
 	if n.fsm != nil && n.Err() == nil {
 		errs = append(errs, n.fsm.Sync()) // the next start reads less of the log
+	}
+	if n.fsm != nil {
+		if err := n.fsm.Close(); !store.NoSpace(err) { // the log has what found no room
+			errs = append(errs, err)
+		}
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

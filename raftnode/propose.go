@@ -37,7 +37,7 @@ func (n *Node) Propose(ctx context.Context, w ops.Write) (Result, error) {
 		return Result{}, ErrNotLeader
 	}
 	p := proposer{node: n, ctx: ctx, leads: leads}
-	out, err := ops.Run(w, n.config.Settings, n.view, n.clock, p.propose)
+	out, err := p.run(w)
 	if out.FromRead {
 		err = p.confirm(out, err)
 	}
@@ -55,6 +55,19 @@ type proposer struct {
 	ctx   context.Context
 	leads *leadership // when the write began
 	index uint64      // of the latest entry that was answered
+}
+
+// run carries w out. A commit of a file, the write that comes in masses, looks at
+// the state as it is: an entry that turns out not to be needed does no harm, and
+// only what it finds settled there must be looked at again with all that was answered.
+func (p *proposer) run(w ops.Write) (ops.Outcome, error) {
+	n := p.node
+	if _, ok := w.(*ops.CommitFileRequest); ok {
+		if out, err := ops.Run(w, n.config.Settings, n.view, n.clock, p.propose); !out.FromRead || out.Parts > 0 {
+			return out, err
+		}
+	}
+	return ops.Run(w, n.config.Settings, n.viewAnswered(p.ctx), n.clock, p.propose)
 }
 
 // confirm makes sure that this node still led after the state was read that

@@ -30,6 +30,7 @@ func TestProposeNothingThatChangesNothing(t *testing.T) {
 	require.Zero(t, r.Index)
 	require.Zero(t, r.Answer.(*ops.CreateTopicsResponse).Topics[0].PartitionsCreated)
 	mustCommit(t, n, "a", 0)
+	flushed(t, n)
 	again, err := commit(t.Context(), n, "a", 0)
 	require.NoError(t, err)
 	require.True(t, again.Answer.(*ops.CommitFileResponse).Replayed)

@@ -81,6 +81,7 @@ func TestSyncPointsComeByThemselves(t *testing.T) {
 			createTopic(t, n)
 			for i := range 8 {
 				mustCommit(t, n, fmt.Sprint(i), 0)
+				flushed(t, n)
 			}
 			eventually(t, func() bool { return n.store.Unrecorded() < 3 }, "a sync point")
 			at, err := fsm.RecordedPosition(n.store)

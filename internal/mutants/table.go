@@ -261,4 +261,14 @@ var mutations = []mutation{
 		file: "cmd/cpnode/replay_log.go", old: "case head.FirstIndex <= applied+1:", new: "case head.FirstIndex <= applied+1 || r.from == \"\":",
 		pkg: "./cmd/cpnode", run: "TestDumpAndReplayOfALog",
 	},
+	{
+		name: "write decided on a state that lacks answered entries",
+		file: "raftnode/flush.go", old: "n.fsm.Wait(wait, n.fsm.Answered())", new: "n.fsm.Wait(wait, 0)",
+		pkg: "./raftnode", run: "TestWhatWasAnsweredIsNotMissed",
+	},
+	{
+		name: "held entries forgotten with their transaction",
+		file: "fsm/fsm.go", old: "f.held.rollback()\n\tif store.NoSpace(err) {", new: "f.held.rollback()\n\tf.held.forget()\n\tif store.NoSpace(err) {",
+		pkg: "./fsm", run: "TestHeldEntriesComeAgain",
+	},
 }

@@ -11,7 +11,7 @@ import (
 // flushDelay is how long answered entries wait for others to share their
 // transaction, unless somebody waits to read them: stale reads see them that much
 // later.
-const flushDelay = 5 * time.Millisecond
+const flushDelay = 10 * time.Millisecond
 
 // flusher ends the state machine's open transaction in time.
 type flusher struct {

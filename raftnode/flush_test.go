@@ -34,7 +34,12 @@ func TestWhatWasAnsweredIsNotMissed(t *testing.T) {
 		_, err = n.View(t.Context(), ReadOptions{}, info)
 		require.NoError(t, err)
 
-		mustCommit(t, n, fmt.Sprint("h", i), 0)
+		stale := mustCommit(t, n, fmt.Sprint("h", i), 0)
+		_, err = n.View(t.Context(), ReadOptions{Level: Stale}, func(tx *store.ReadTx) error {
+			require.GreaterOrEqual(t, tx.Meta().AppliedIndex, stale.Index)
+			return nil
+		})
+		require.NoError(t, err)
 		_, err = n.Propose(t.Context(), &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{id}})
 		require.NoError(t, err)
 		purge, err := n.Propose(t.Context(), &ops.PurgeDeletedLogsRequest{MaxBatches: 10})

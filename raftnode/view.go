@@ -17,7 +17,8 @@ const (
 	// Linearizable reads see every write that was answered before they began, on
 	// any node. Only the leader answers them.
 	Linearizable Level = iota
-	// Stale reads see the state as this node has it.
+	// Stale reads see the state as this node has it: on the leader, with all that it
+	// has answered.
 	Stale
 )
 
@@ -102,7 +103,12 @@ func (n *Node) awaitConfirmed(ctx context.Context) error {
 // awaitFresh returns once the state has MinIndex and is no older than
 // MaxStaleness.
 func (n *Node) awaitFresh(ctx context.Context, o ReadOptions) (time.Duration, error) {
-	if err := n.fsm.Wait(ctx, o.MinIndex); err != nil {
+	least := o.MinIndex
+	if n.leading() != nil {
+		// Nobody who wrote through this node expects to miss it here.
+		least = max(least, n.fsm.Answered())
+	}
+	if err := n.fsm.Wait(ctx, least); err != nil {
 		return 0, err
 	}
 	for {

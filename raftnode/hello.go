@@ -142,7 +142,7 @@ func (p *party) agrees(secret []byte) error {
 
 func newNonce() []byte {
 	nonce := make([]byte, nonceSize)
-	rand.Read(nonce) //nolint:errcheck // never fails
+	rand.Read(nonce) // never fails
 	return nonce
 }
 

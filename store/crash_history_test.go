@@ -188,10 +188,9 @@ func (l *life) unpin() {
 func (l *life) run() {
 	l.open()
 	for l.applied < l.h.last() {
-		switch next := l.applied + 1; {
-		case next%installAt == 0:
+		if next := l.applied + 1; next%installAt == 0 {
 			l.install(min(next+installJump, l.h.last()))
-		default:
+		} else {
 			l.h.apply(l.t, l.store, next)
 			l.applied = next
 		}

@@ -47,6 +47,11 @@ func CheckDir(ctx context.Context, child store.Child, dir string) (r DirReport, 
 		return r, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	return checkLocked(ctx, child, dir, &id)
+}
+
+// checkLocked is CheckDir of a directory that the caller has locked.
+func checkLocked(ctx context.Context, child store.Child, dir string, id *identity) (r DirReport, err error) {
 	if r.NodeID = id.NodeID; id.formed() {
 		r.ClusterID = id.Cluster.String()
 	}

@@ -1,0 +1,218 @@
+package raftnode
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"github.com/cpnode/cpnode/fsm"
+	"github.com/cpnode/cpnode/store"
+)
+
+// RecoverReport says what a directory holds, from which a cluster that has lost its
+// majority is to go on, and what comes of it.
+type RecoverReport struct {
+	NodeID       string `json:"node_id"`
+	ClusterID    string `json:"cluster_id"`
+	LastIndex    uint64 `json:"last_index"` // of the log or the snapshot
+	LastTerm     uint64 `json:"last_term"`  // of the entry there
+	CurrentTerm  uint64 `json:"current_term"`
+	AppliedIndex uint64 `json:"applied_index"` // everything up to here was committed
+	// SnapshotIndex is that of the newest snapshot, 0 when there is none.
+	SnapshotIndex uint64 `json:"snapshot_index"`
+	// Members is the latest configuration, committed or not.
+	Members []RecoverMember `json:"members"`
+	// Uncertain is how many entries after AppliedIndex may not have been committed;
+	// recovering commits them. What the lost nodes committed after LastIndex is lost,
+	// and nothing here can tell how much that is.
+	Uncertain uint64 `json:"uncertain_entries"`
+
+	// NewInstance and NewClusterID are what the node goes on as; empty for a dry run.
+	NewInstance  string `json:"new_instance,omitempty"`
+	NewClusterID string `json:"new_cluster_id,omitempty"`
+}
+
+// RecoverMember is one line of a configuration.
+type RecoverMember struct {
+	ID       string `json:"id"`
+	Instance string `json:"instance"` // 32 hexadecimal digits
+	Addr     string `json:"addr"`
+	Voter    bool   `json:"voter"`
+}
+
+// RecoverDir makes the directory of a stopped node the whole of its cluster, for
+// when the majority of the voters is lost for good; dryRun only reports. The node
+// becomes the only voter, under a new instance and in a cluster with a new id: old
+// members that come back after all are refused. The other peers become learners
+// that are waited for: each is taken in when it starts with an empty directory.
+// peers names this node too; empty is this node alone at the address it had. If it
+// is interrupted it is to be run again. Errors: ErrLocked while the node runs,
+// ErrNotDataDir, ErrLogDamaged, ErrLogLost, store.ErrCorrupt, or about the peers.
+func RecoverDir(ctx context.Context, child store.Child, dir string, peers []Peer, dryRun bool) (r RecoverReport, err error) {
+	id, lock, err := lockStopped(dir)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if !id.Joined {
+		return r, fmt.Errorf("%w: %s was never part of a cluster; there is nothing to recover", ErrNotDataDir, dir)
+	}
+	if r, err = examine(ctx, child, dir, &id); err != nil || dryRun {
+		return r, err
+	}
+	next, servers, err := recovered(&id, r.Members, peers)
+	if err != nil {
+		return r, err
+	}
+	mark := &raft.Log{Index: r.LastIndex + 1, Term: max(r.LastTerm, r.CurrentTerm), Type: raft.LogNoop}
+	if err := rewriteMembers(child, dir, mark, servers); err != nil {
+		return r, err
+	}
+	r.NewInstance, r.NewClusterID = next.Instance.String(), next.Cluster.String()
+	return r, next.save(dir) // last: until then, the node finds itself no member
+}
+
+// examine reads everything and changes nothing.
+func examine(ctx context.Context, child store.Child, dir string, id *identity) (RecoverReport, error) {
+	found, err := checkLocked(ctx, child, dir, id)
+	if err != nil {
+		return RecoverReport{}, err
+	}
+	r := RecoverReport{
+		NodeID: id.NodeID, ClusterID: id.Cluster.String(), CurrentTerm: found.Log.CurrentTerm,
+		AppliedIndex: found.State.AppliedIndex, SnapshotIndex: found.SnapshotIndex,
+	}
+	if err := found.Err(); err != nil {
+		return r, err
+	}
+	at, err := recordedAt(dir, r.AppliedIndex)
+	if err != nil {
+		return r, err
+	}
+	r.LastIndex, r.LastTerm = at.Index, at.Term
+	servers, err := r.readLog(filepath.Join(dir, logFile), at.Configuration.Servers)
+	for _, s := range servers {
+		r.Members = append(r.Members, RecoverMember{nameOf(s.ID), instanceOf(s.ID), string(s.Address), s.Suffrage == raft.Voter})
+	}
+	if r.LastIndex > r.AppliedIndex {
+		r.Uncertain = r.LastIndex - r.AppliedIndex
+	}
+	return r, err
+}
+
+// recordedAt is the position of the newest record, the zero one when there is none.
+func recordedAt(dir string, applied uint64) (fsm.Position, error) {
+	record, ok, err := store.NewestRecord(filepath.Join(dir, stateFile), applied)
+	if err != nil || !ok {
+		return fsm.Position{}, err
+	}
+	return fsm.DecodePosition(record.Part)
+}
+
+// readLog notes where the log ends and returns the configuration there.
+func (r *RecoverReport) readLog(path string, servers []raft.Server) (_ []raft.Server, err error) {
+	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(true)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bolt.Close()) }()
+	log := &logStore{bolt: bolt, timed: func(string, time.Duration) {}}
+	first, err := log.FirstIndex()
+	if err != nil {
+		return nil, err
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return nil, err
+	}
+	for i := max(first, r.LastIndex+1); i <= last && first > 0; i++ {
+		var entry raft.Log
+		if err := log.GetLog(i, &entry); err != nil {
+			return nil, err
+		}
+		if entry.Type == raft.LogConfiguration {
+			servers = raft.DecodeConfiguration(entry.Data).Servers
+		}
+		r.LastIndex, r.LastTerm = i, entry.Term
+	}
+	return servers, nil
+}
+
+// recovered is what the node goes on as, and with whom.
+func recovered(id *identity, members []RecoverMember, peers []Peer) (identity, []raft.Server, error) {
+	next := *id
+	next.Members, next.Removed = nil, false
+	if _, err := io.ReadFull(rand.Reader, next.Instance[:]); err != nil {
+		return next, nil, err
+	}
+	h := sha256.Sum256([]byte(id.Cluster.String() + "\n" + next.Instance.String() + "\n"))
+	copy(next.Cluster[:], h[:])
+	if len(peers) == 0 {
+		for _, m := range members {
+			if m.Instance == id.Instance.String() {
+				peers = []Peer{{ID: id.NodeID, Addr: m.Addr}}
+			}
+		}
+	}
+	config := Config{NodeID: id.NodeID, Peers: peers}
+	if len(peers) == 0 {
+		return next, nil, errors.New("peers: must be given: the node is not among the members that it knows")
+	}
+	if err := config.validatePeers(); err != nil {
+		return next, nil, err
+	}
+	var servers []raft.Server
+	for _, p := range peers {
+		if p.ID == id.NodeID {
+			servers = append(servers, raft.Server{Suffrage: raft.Voter, ID: next.serverID(), Address: raft.ServerAddress(p.Addr)})
+		} else {
+			servers = append(servers, raft.Server{Suffrage: raft.Nonvoter, ID: serverID(p.ID, instanceID{}), Address: raft.ServerAddress(p.Addr)})
+		}
+	}
+	return next, servers, nil
+}
+
+// rewriteMembers applies the whole log to the state and makes a snapshot of it with
+// other members, after which the log is empty. The mark, an entry that changes
+// nothing, makes the snapshot later than any before: an earlier one would stay.
+func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raft.Server) (err error) {
+	config := DefaultConfig()
+	config.NodeID, config.Child = nameOf(servers[0].ID), child
+	state, err := store.Open(filepath.Join(dir, stateFile), config.stateOptions())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, state.Close()) }()
+	machine, err := fsm.New(state, fsm.Owner{Stopped: func(error) {}, NoSpace: func(error) bool { return false }})
+	if err != nil {
+		return err
+	}
+	snapshots := &snapshotStore{store: state}
+	log, err := openLog(filepath.Join(dir, logFile), snapshots, func(string, time.Duration) {})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := log.StoreLog(mark); err != nil {
+		return err
+	}
+	raftConfig := config.RaftConfig()
+	raftConfig.Logger = raftLogger(slog.New(slog.DiscardHandler))
+	err = raft.RecoverCluster(raftConfig, machine, log, log, snapshots, nil, raft.Configuration{Servers: servers})
+	if stopped := machine.Err(); stopped != nil { // raft takes no notice
+		err = stopped
+	}
+	if err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	return machine.Sync()
+}

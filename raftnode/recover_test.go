@@ -1,0 +1,131 @@
+package raftnode
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+func recoverDir(t *testing.T, c Config, peers []Peer, dryRun bool) RecoverReport {
+	t.Helper()
+	r, err := RecoverDir(t.Context(), store.Child{}, c.DataDir, peers, dryRun)
+	require.NoError(t, err)
+	return r
+}
+
+// One node is left of three. It goes on alone with an entry that the others never
+// confirmed, takes in those who come back empty, and has nothing to do with those
+// who come back as they were.
+func TestRecover(t *testing.T) {
+	c := startCluster(t, nil)
+	createTopic(t, c.nodes[c.leader()])
+	mustCommit(t, c.nodes[c.leader()], "a", 0)
+	before := c.settled()
+	left, old := c.leader(), c.followers()
+	_, err := RecoverDir(t.Context(), store.Child{}, c.configs[left].DataDir, nil, true)
+	require.ErrorIs(t, err, ErrLocked)
+	c.stop(old[0])
+	c.stop(old[1])
+	tail := c.nodes[left].raft.LastIndex() + 1
+	future := c.nodes[left].raft.Apply(entryOf(t, c.nodes[left], "b"), 0)
+	eventually(t, func() bool { return c.nodes[left].raft.State() != raft.Leader }, "it leads no more")
+	require.Error(t, future.Error())
+	c.stop(left)
+
+	config := c.configs[left]
+	files := dirFiles(t, config.DataDir)
+	r := recoverDir(t, config, config.Peers, true)
+	require.Equal(t, files, dirFiles(t, config.DataDir), "a dry run changes nothing")
+	require.Equal(t, before.AppliedIndex, r.AppliedIndex)
+	require.Equal(t, tail, r.LastIndex)
+	require.Equal(t, r.CurrentTerm, r.LastTerm)
+	require.Equal(t, tail-before.AppliedIndex, r.Uncertain)
+	require.Len(t, r.Members, 3)
+	require.Empty(t, r.NewClusterID)
+	lost := r.ClusterID
+	r = recoverDir(t, config, config.Peers, false)
+	require.NotEqual(t, r.ClusterID, r.NewClusterID)
+	r = recoverDir(t, config, config.Peers, false) // again, as after an interruption
+	require.EqualValues(t, 1, r.Uncertain, "the mark of the first time")
+
+	n := c.start(left)
+	ready(t, n)
+	require.Equal(t, r.NewClusterID, n.Status().ClusterID)
+	require.Equal(t, before.Totals.Batches+1, meta(t, n).Totals.Batches, "the uncertain entry is certain now")
+
+	// The others come back as they were, and are a majority of the old cluster.
+	c.start(old[0])
+	c.start(old[1])
+	eventually(t, func() bool { return c.nodes[old[0]].leading() != nil || c.nodes[old[1]].leading() != nil }, "they have a leader")
+	mustCommit(t, n, "c", 0)
+	require.Len(t, voters(n.servers()), 1)
+	require.NotNil(t, n.leading())
+	_, err = n.askAddr(t.Context(), Peer{c.configs[old[0]].NodeID, c.configs[old[0]].RaftAddr}, controlRequest{Verb: verbReport})
+	require.ErrorContains(t, err, "it belongs to cluster "+lost)
+	require.Contains(t, []string{c.configs[old[0]].NodeID, c.configs[old[1]].NodeID}, c.nodes[old[0]].LeaderID())
+
+	// Emptied, they are taken in.
+	c.wipe(old[0])
+	c.wipe(old[1])
+	c.start(old[0])
+	c.start(old[1])
+	for _, i := range old {
+		ready(t, c.nodes[i])
+	}
+	eventually(t, func() bool { return len(voters(n.servers())) == 3 && len(n.servers()) == 3 }, "three voters")
+	mustCommit(t, c.nodes[c.leader()], "d", 0)
+	c.settled()
+}
+
+// entryOf is the log entry of a commit.
+func entryOf(t *testing.T, n *Node, key string) []byte {
+	t.Helper()
+	var entry []byte
+	errCaught := errors.New("caught")
+	_, err := ops.Run(commitOf(key, 0), n.config.Settings, n.view, n.clock, func(cmd ops.Command) (_ any, err error) {
+		entry, err = n.encode(cmd)
+		return nil, errors.Join(err, errCaught)
+	})
+	require.ErrorIs(t, err, errCaught)
+	return entry
+}
+
+func dirFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			all[path] = string(data)
+		}
+	}
+	return all
+}
+
+func TestWhatCannotBeRecovered(t *testing.T) {
+	_, err := RecoverDir(t.Context(), store.Child{}, t.TempDir(), nil, false)
+	require.ErrorIs(t, err, ErrNotDataDir)
+
+	c := newCluster(t, nil)
+	waitsFor(t, c.start(0), "n2")
+	c.stop(0)
+	_, err = RecoverDir(t.Context(), store.Child{}, c.configs[0].DataDir, nil, false)
+	require.ErrorContains(t, err, "was never part of a cluster")
+
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	require.NoError(t, n.Close())
+	_, err = RecoverDir(t.Context(), store.Child{}, config.DataDir, []Peer{{"n2", "127.0.0.1:1"}}, false)
+	require.ErrorContains(t, err, "this node (n1) is missing")
+}

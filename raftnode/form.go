@@ -133,6 +133,7 @@ func (n *Node) joined(id identity) error {
 		return err
 	}
 	n.identity.Store(&id)
+	n.waiting.Store(nil)
 	n.logger.Info("part of the cluster", "cluster", id.Cluster.String())
 	return nil
 }

@@ -44,19 +44,6 @@ func (n *Node) lead(notices <-chan bool) {
 	}
 }
 
-// barrier waits for raft's, or for the end of ctx: one that raft was given just before
-// it was shut down is never answered.
-func (n *Node) barrier(ctx context.Context) error {
-	answered := make(chan error, 1)
-	go func() { answered <- n.raft.Barrier(barrierTimeout).Error() }()
-	select {
-	case err := <-answered:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // takeOver waits until the state holds all that was committed before, and opens
 // the node for writes and linearizable reads. A barrier that fails is tried again
 // as long as raft says that this node leads: a leader that never opens would be a
@@ -64,7 +51,7 @@ func (n *Node) barrier(ctx context.Context) error {
 func (n *Node) takeOver(ctx context.Context) {
 	for ctx.Err() == nil && n.raft.State() == raft.Leader {
 		term := n.raft.CurrentTerm()
-		err := n.barrier(ctx)
+		err := await(ctx, func() error { return n.raft.Barrier(barrierTimeout).Error() })
 		if err == nil && n.raft.CurrentTerm() == term && n.raft.State() == raft.Leader && ctx.Err() == nil {
 			l := &leadership{term: term, ctx: ctx}
 			n.leads.Store(l)
@@ -83,6 +70,19 @@ func (n *Node) takeOver(ctx context.Context) {
 		case <-time.After(barrierRetry):
 		case <-ctx.Done():
 		}
+	}
+}
+
+// await waits for fn, which calls raft, or until ctx ends: raft leaves some of its
+// futures without an answer when it is shut down.
+func await(ctx context.Context, fn func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

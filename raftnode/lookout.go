@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"errors"
 
 	"github.com/hashicorp/raft"
 )
@@ -40,13 +41,17 @@ func (n *Node) outOf(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	asked := map[string]bool{n.config.NodeID: true}
-	answers, count := make(chan bool), 0
+	type outcome struct {
+		removed bool
+		err     error
+	}
+	answers, count := make(chan outcome), 0
 	ask := func(name string, request func() (controlAnswer, error)) {
 		asked[name] = true
 		count++
 		go func() {
 			said, err := request()
-			answers <- err == nil && said.Report != nil && said.Report.Caller == standsRemoved
+			answers <- outcome{err == nil && said.Report != nil && said.Report.Caller == standsRemoved, err}
 		}()
 	}
 	for _, s := range n.servers() {
@@ -59,10 +64,15 @@ func (n *Node) outOf(ctx context.Context) bool {
 			ask(p.ID, func() (controlAnswer, error) { return n.askAddr(ctx, p, controlRequest{Verb: verbReport}) })
 		}
 	}
-	removed := false
+	removed, refused := false, ""
 	for range count {
-		removed = <-answers || removed
+		o := <-answers
+		removed = removed || o.removed
+		if errors.Is(o.err, errRefused) {
+			refused = o.err.Error()
+		}
 	}
+	n.waiting.Store(&refused)
 	return removed
 }
 

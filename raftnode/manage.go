@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cpnode/cpnode/ops"
 )
 
 // manage is the leader's care for its members, until ctx ends: it asks them how
@@ -151,20 +153,18 @@ func (n *Node) outvotes(servers []raft.Server, id raft.ServerID) bool {
 
 // carryOut makes one change of the configuration, and waits until it is committed.
 func (n *Node) carryOut(ctx context.Context, apply func(*raft.Raft) raft.IndexFuture) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
 	select {
 	case n.changing <- struct{}{}:
 		defer func() { <-n.changing }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return ops.Errorf(ops.NoLeader, "another change of the members is under way: %v", ctx.Err())
 	}
-	done := make(chan error, 1)
-	go func() { done <- apply(n.raft).Error() }()
-	select {
-	case err := <-done:
-		return applyError(err)
-	case <-ctx.Done():
-		return unknown("the configuration was changed, and nobody waited for the outcome: %v", ctx.Err())
-	case <-n.ctx.Done():
-		return errShuttingDown
+	err := await(ctx, func() error { return applyError(apply(n.raft).Error()) })
+	if err != nil && ctx.Err() != nil {
+		return unknown("the configuration may have been changed: %v", err)
 	}
+	return err
 }

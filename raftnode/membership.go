@@ -3,8 +3,6 @@ package raftnode
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -199,7 +197,7 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 			return nil
 		}
 		if attempt == transferAttempts || ctx.Err() != nil {
-			return ops.Errorf(ops.NoLeader, "leadership could not be handed to %s, %d attempts: %v", nameOf(to.ID), attempt, err)
+			return ops.Errorf(ops.NoLeader, "leadership could not be handed over, %d attempts: %v", attempt, err)
 		}
 	}
 }
@@ -207,39 +205,56 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 // transferOnce waits for raft no longer than it may take: its own wait can last for
 // ever.
 func (n *Node) transferOnce(ctx context.Context, to raft.Server) error {
-	done := make(chan error, 1)
-	go func() { done <- n.raft.LeadershipTransferToServer(to.ID, to.Address).Error() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(transferTimeout):
-		return fmt.Errorf("not done within %s", transferTimeout)
-	}
+	ctx, cancel := context.WithTimeout(ctx, transferTimeout)
+	defer cancel()
+	return await(ctx, func() error {
+		if to.ID == "" {
+			return n.raft.LeadershipTransfer().Error()
+		}
+		return n.raft.LeadershipTransferToServer(to.ID, to.Address).Error()
+	})
 }
 
-// successor is the voter called id, or the one whose log ends last.
+// successor is the voter called id, or the one that answers whose log ends last. It
+// is the zero one, which leaves the choice to raft, while none has been asked yet.
 func (n *Node) successor(id string) (raft.Server, error) {
+	if id != "" {
+		return n.named(id)
+	}
 	var best raft.Server
 	var end uint64
+	others, answered := 0, 0
 	for _, s := range voters(n.servers()) {
-		switch p := n.polls.of(s.ID); {
-		case id != "" && nameOf(s.ID) == id && s.ID == n.id():
-			return s, invalid("id: %s leads already", id)
-		case id != "" && nameOf(s.ID) == id:
-			return s, nil
-		case id == "" && s.ID != n.id() && n.reachable(s.ID) && p.report != nil && p.report.LastIndex >= end:
+		if s.ID == n.id() {
+			continue
+		}
+		others++
+		p := n.polls.of(s.ID)
+		if p.report == nil {
+			continue
+		}
+		answered++
+		if n.reachable(s.ID) && p.report.LastIndex >= end {
 			best, end = s, p.report.LastIndex
 		}
 	}
-	switch {
-	case id != "":
-		return best, invalid("id: %q is not a voter", id)
-	case best.ID == "":
+	if others == 0 || answered > 0 && best.ID == "" {
 		return best, ops.Errorf(ops.NoLeader, "no other voter answers")
 	}
 	return best, nil
+}
+
+// named is another voter by its name.
+func (n *Node) named(id string) (raft.Server, error) {
+	if id == n.config.NodeID {
+		return raft.Server{}, invalid("id: %s leads already", id)
+	}
+	for _, s := range voters(n.servers()) {
+		if nameOf(s.ID) == id {
+			return s, nil
+		}
+	}
+	return raft.Server{}, invalid("id: %q is not a voter", id)
 }
 
 // invalid is the error of a request that names a field.

@@ -43,7 +43,7 @@ type Node struct {
 	fresh       freshness
 	forwards    *forwards
 	handler     atomic.Pointer[func(context.Context, []byte) []byte]
-	waiting     atomic.Pointer[string] // why this node is not part of a cluster yet
+	waiting     atomic.Pointer[string] // why this node is not part of a cluster yet, or who refuses it
 	polls       polls
 	changing    chan struct{} // held by who changes the configuration
 	checkpoints atomic.Pointer[func() json.RawMessage]
@@ -376,14 +376,14 @@ func (n *Node) drain() {
 // handOver lets another node lead, so that the cluster need not find out that this
 // one is gone.
 func (n *Node) handOver() {
-	if n.Err() != nil || n.raft.State() != raft.Leader || len(n.raft.GetConfiguration().Configuration().Servers) == 1 {
+	if n.Err() != nil || n.leading() == nil || len(voters(n.servers())) == 1 {
 		return
 	}
-	waitFor(transferTimeout, n.ctx.Done(), func() {
-		if err := n.raft.LeadershipTransfer().Error(); err != nil {
-			n.logger.Warn("could not hand leadership over", "error", err)
-		}
-	})
+	ctx, cancel := context.WithTimeout(n.ctx, transferTimeout)
+	defer cancel()
+	if err := n.Transfer(ctx, ""); err != nil {
+		n.logger.Warn("could not hand leadership over", "error", err)
+	}
 }
 
 // waitFor runs fn and waits until it is done, for a while.

@@ -83,6 +83,8 @@ func (n *Node) Ready() error {
 		return errors.New("nothing was committed for too long: this node waits for another leader")
 	case n.space.waits():
 		return errors.New("entries wait for space on this node's disk")
+	case leader == "" && n.waiting.Load() != nil && *n.waiting.Load() != "":
+		return fmt.Errorf("no leader is known: %s", *n.waiting.Load())
 	case leader == "":
 		return errors.New("no leader is known")
 	case leader == n.config.NodeID && n.leading() == nil:

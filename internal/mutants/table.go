@@ -271,4 +271,54 @@ var mutations = []mutation{
 		file: "fsm/fsm.go", old: "f.held.rollback()\n\tif store.NoSpace(err) {", new: "f.held.rollback()\n\tf.held.forget()\n\tif store.NoSpace(err) {",
 		pkg: "./fsm", run: "TestHeldEntriesComeAgain",
 	},
+	{
+		name: "anyone behind an address answers for a node",
+		file: "raftnode/node.go", old: "from.Want != \"\" && from.Want != self.serverID()", new: "from.Want != \"\" && nameOf(from.Want) != self.NodeID",
+		pkg: "./raftnode", run: "TestJudge$",
+	},
+	{
+		name: "an answer of another directory believed",
+		file: "raftnode/network.go", old: "other.serverID() != mine.Want", new: "other.NodeID != nameOf(mine.Want)",
+		pkg: "./raftnode", run: "TestJudgeAnswer",
+	},
+	{
+		name: "votes by address",
+		file: "raftnode/transport.go", old: "[]byte(string(id) + \"@\" + string(addr))", new: "[]byte(nameOf(id) + \"@\" + string(addr))",
+		pkg: "./raftnode", run: "TestVotesAreForDirectories",
+	},
+	{
+		name: "strangers among members",
+		file: "raftnode/node.go", old: "return n.raft.State() == raft.Leader || n.hearsLeader()", new: "return n.raft.State() == raft.Leader",
+		pkg: "./raftnode", run: "TestJudge$",
+	},
+	{
+		name: "a running node replaced",
+		file: "raftnode/membership.go", old: "n.answersAt(ctx, s.ID); err == nil {", new: "n.answersAt(ctx, s.ID); err == nil && addr == \"\" {",
+		pkg: "./raftnode", run: "TestSecondNodeOfANameIsNotReadmitted",
+	},
+	{
+		name: "a learner promoted before it has caught up",
+		file: "raftnode/manage.go", old: ".caughtUp >= pollsToPromote", new: ".caughtUp >= 0",
+		pkg: "./raftnode", run: "TestPromotionOnlyWhenCaughtUp",
+	},
+	{
+		name: "a dead voter removed from three",
+		file: "raftnode/manage.go", old: "len(all) <= minVoters", new: "len(all) < minVoters",
+		pkg: "./raftnode", run: "TestDeadNodeCleanup",
+	},
+	{
+		name: "a majority removed",
+		file: "raftnode/manage.go", old: "return answer > rest/2", new: "return answer >= rest/2",
+		pkg: "./raftnode", run: "TestRemovalThatWouldCostTheMajority",
+	},
+	{
+		name: "a proof sent back as one's own",
+		file: "raftnode/hello.go", old: "macAcceptor = \"cpnode acceptor\\n\"", new: "macAcceptor = macDialer",
+		pkg: "./raftnode", run: "TestProofsAreOfNoUseElsewhere",
+	},
+	{
+		name: "recovered under the old cluster's id",
+		file: "raftnode/recover.go", old: "copy(next.Cluster[:], h[:])", new: "copy(next.Cluster[:0], h[:])",
+		pkg: "./raftnode", run: "TestRecover$",
+	},
 }

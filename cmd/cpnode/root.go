@@ -31,7 +31,7 @@ and decides when an object may go: three nodes, one raft log, no database.`,
 	root.AddCommand(
 		serveCommand(), devCommand(), demoCommand(), benchCommand(), configCommand(),
 		clusterCommand(), topicCommand(), filesCommand(), purgeCommand(), backupCommand(),
-		checkCommand(), restoreCommand(), dumpCommand(), replayCommand(), compactCommand(),
+		checkCommand(), restoreCommand(), recoverCommand(), dumpCommand(), replayCommand(), compactCommand(),
 		versionCommand(),
 	)
 	return root

@@ -82,8 +82,8 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// parsePeers reads id=host:port,... .
-func parsePeers(text string) ([]raftnode.Peer, error) {
+// ParsePeers reads id=host:port,... ; an empty text is no peers.
+func ParsePeers(text string) ([]raftnode.Peer, error) {
 	var peers []raftnode.Peer
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item == "" {

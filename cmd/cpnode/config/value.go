@@ -150,7 +150,7 @@ func (a address) Allowed() string { return "host:port" }
 type peers struct{ to *[]raftnode.Peer }
 
 func (p peers) Set(text string) error {
-	list, err := parsePeers(text)
+	list, err := ParsePeers(text)
 	if err != nil {
 		return errors.New(err.Error() + ", several separated by commas")
 	}

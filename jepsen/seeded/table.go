@@ -32,7 +32,7 @@ var bugs = []bug{
 	},
 	{
 		name: "stale read that does not wait for min_index",
-		file: "raftnode/view.go", old: "n.fsm.Wait(ctx, o.MinIndex)", new: "n.fsm.Wait(ctx, min(o.MinIndex, 1))",
+		file: "raftnode/view.go", old: "n.fsm.Wait(ctx, least)", new: "n.fsm.Wait(ctx, min(least, 1))",
 		faults: 6, says: checker.CheckMinIndex,
 	},
 	{

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,59 +14,120 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
+// recoverFlags are the command line of recover.
+type recoverFlags struct {
+	peers  string
+	dryRun bool
+	yes    bool
+	output *outputFormat
+}
+
 func recoverCommand() *cobra.Command {
-	var peers string
-	var dryRun, yes bool
+	var f recoverFlags
 	c := &cobra.Command{
-		Use:   "recover DIR --peers NAME=ADDR,...",
-		Short: "Go on with one node of a cluster that has lost its majority",
-		Long: `Makes a stopped node's directory the whole of its cluster, when the majority of the
-voters is lost for good. Entries that only it has become committed; what the others
-committed and it never received is lost. The cluster goes on under a new id: old
-members that come back are refused. The other peers are taken in when they start
-with empty directories. Begin with --dry-run, on every directory that is left.`,
-		Example: `  cpnode recover data-n1 --dry-run
-  cpnode recover data-n1 --peers n1=10.0.0.1:7400,n2=10.0.0.2:7400,n3=10.0.0.3:7400`,
-		Args:    exactly(1),
+		Use:   "recover DIR [DIR...] [--dry-run]",
+		Short: "Go on from one directory after the majority was lost for good",
+		Long: `Makes the directory of a stopped node the whole of its cluster, under a new cluster
+id: old members that come back after all are refused. What the lost nodes had
+committed and this directory does not have is lost; nothing here can tell how much.
+
+With --dry-run it changes nothing and may be given the directories of all nodes that
+are left: it says how far each has come and which to recover from.`,
+		Example: `  cpnode recover --dry-run data-n1 data-n2
+  cpnode recover data-n2 --peers n2=10.0.0.2:7400,n4=10.0.0.4:7400`,
+		Args:    atLeastOne,
 		GroupID: groupOffline,
 	}
-	c.Flags().StringVar(&peers, "peers", "", "members to be, this node included; empty: this node alone, at the address it had")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what there is and what can be lost")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	output := addOutputFlag(c)
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		list, err := config.ParsePeers(peers)
-		if err != nil {
-			return usagef("--peers: %v", err)
-		}
-		if !dryRun {
-			if err := confirmed(cmd, yes, "Recover? What only the lost nodes had is given up for good."); err != nil {
-				return err
-			}
-		}
-		r, err := raftnode.RecoverDir(cmd.Context(), store.Child{}, args[0], list, dryRun)
-		if err != nil {
-			return err
-		}
-		return output.print(cmd.OutOrStdout(), r, func(p *printer) { printRecovery(p, args[0], &r) })
-	}
+	f.output = addOutputFlag(c)
+	c.Flags().StringVar(&f.peers, "peers", "", "members from now on, id=host:port,...: this node votes, the others are taken in when they start with empty directories; empty: this node alone")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what each directory holds and what can be lost")
+	c.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	c.RunE = func(cmd *cobra.Command, dirs []string) error { return f.run(cmd, dirs) }
 	return c
 }
 
-func printRecovery(p *printer, dir string, r *raftnode.RecoverReport) {
-	p.line(fmt.Sprintf("%s: node %s of cluster %s, in term %d", dir, r.NodeID, r.ClusterID, r.CurrentTerm))
-	p.line(fmt.Sprintf("log ends at index %d of term %d, state at %d, snapshot at %d", r.LastIndex, r.LastTerm, r.AppliedIndex, r.SnapshotIndex))
-	var rows [][]string
-	for _, m := range r.Members {
-		role := "learner"
-		if m.Voter {
-			role = "voter"
+func (f *recoverFlags) run(cmd *cobra.Command, dirs []string) error {
+	if len(dirs) > 1 && !f.dryRun {
+		return usagef("one directory is recovered from; --dry-run compares several")
+	}
+	peers, err := config.ParsePeers(f.peers)
+	if err != nil {
+		return usagef("--peers: %w", err)
+	}
+	found, err := examineDirs(cmd.Context(), dirs, peers)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return f.output.print(cmd.OutOrStdout(), found, func(p *printer) { printRecoverable(p, found) })
+	}
+	printRecoverable(&printer{w: cmd.ErrOrStderr()}, found)
+	if err := confirmed(cmd, f.yes, "Make "+dirs[0]+" the whole of a new cluster?"); err != nil {
+		return err
+	}
+	done, err := raftnode.RecoverDir(cmd.Context(), store.Child{}, dirs[0], peers, false)
+	if err != nil {
+		return explainRecover(dirs[0], err)
+	}
+	return f.output.print(cmd.OutOrStdout(), done, func(p *printer) {
+		p.line(fmt.Sprintf("%s is node %s of the new cluster %s; start it as before", dirs[0], done.NodeID, done.NewClusterID))
+	})
+}
+
+// recoverable is a directory and what it holds.
+type recoverable struct {
+	Dir string `json:"dir"`
+	raftnode.RecoverReport
+}
+
+func examineDirs(ctx context.Context, dirs []string, peers []raftnode.Peer) ([]recoverable, error) {
+	found := make([]recoverable, len(dirs))
+	for i, dir := range dirs {
+		r, err := raftnode.RecoverDir(ctx, store.Child{}, dir, peers, true)
+		if err != nil {
+			return nil, explainRecover(dir, err)
 		}
-		rows = append(rows, []string{m.ID, role, m.Addr, m.Instance})
+		found[i] = recoverable{dir, r}
 	}
-	p.table([]string{"NAME", "ROLE", "RAFT ADDRESS", "INSTANCE"}, rows)
-	p.line(fmt.Sprintf("%d entries may never have been committed, and become so; what others committed after index %d is lost", r.Uncertain, r.LastIndex))
-	if r.NewClusterID != "" {
-		p.line(fmt.Sprintf("recovered: %s is the only voter of the new cluster %s; start it, then the others with empty directories", r.NodeID, r.NewClusterID))
+	return found, nil
+}
+
+func explainRecover(dir string, err error) error {
+	if errors.Is(err, raftnode.ErrLocked) {
+		return fmt.Errorf("%w: stop the node first", err)
 	}
+	return fmt.Errorf("%s: %w", dir, explainDump(err))
+}
+
+func printRecoverable(p *printer, found []recoverable) {
+	rows := make([][]string, len(found))
+	for i, r := range found {
+		var members []string
+		for _, m := range r.Members {
+			members = append(members, m.ID+"="+m.Addr)
+		}
+		number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+		rows[i] = []string{r.Dir, r.NodeID, number(r.LastIndex), number(r.LastTerm), number(r.AppliedIndex), number(r.Uncertain), strings.Join(members, ",")}
+	}
+	p.table([]string{"DIRECTORY", "NODE", "LAST INDEX", "LAST TERM", "APPLIED", "UNCERTAIN", "MEMBERS"}, rows)
+	best := furthest(found)
+	if len(found) > 1 {
+		p.line(fmt.Sprintf("recover from %s: no other has come further", best.Dir))
+	}
+	if best.Uncertain > 0 {
+		p.line(fmt.Sprintf("%d entries after the applied ones may never have been committed; they become part of the state", best.Uncertain))
+	}
+	p.line(fmt.Sprintf("what the lost nodes committed after index %d is lost; nothing here can tell how much that is", best.LastIndex))
+}
+
+// furthest is the directory that an election would prefer: by last term, then by
+// last index.
+func furthest(found []recoverable) recoverable {
+	best := found[0]
+	for _, r := range found[1:] {
+		if r.LastTerm > best.LastTerm || r.LastTerm == best.LastTerm && r.LastIndex > best.LastIndex {
+			best = r
+		}
+	}
+	return best
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,33 +10,35 @@ import (
 	"github.com/cpnode/cpnode/raftnode"
 )
 
-func TestRecoverCommand(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
+// What is left of a cluster goes on from one directory, after a look that changes
+// nothing and a question.
+func TestRecover(t *testing.T) {
+	dir := stoppedDev(t)
+	before := mustRun(t, "check", dir)
+	var found []recoverable
+	require.NoError(t, json.Unmarshal([]byte(mustRun(t, "recover", dir, "--dry-run", "-o=json")), &found))
+	require.Equal(t, "dev", found[0].NodeID)
+	require.NotZero(t, found[0].LastIndex)
+	require.Contains(t, mustRun(t, "recover", dir, "--dry-run"), "nothing here can tell how much that is")
+	require.Equal(t, before, mustRun(t, "check", dir))
+
+	r := cpnode(t, "recover", dir) // the answer is empty
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, "Make "+dir+" the whole of a new cluster? [y/N] cpnode: nothing was done")
+	require.Equal(t, before, mustRun(t, "check", dir))
+
+	require.Contains(t, mustRun(t, "recover", dir, "--yes"), "is node dev of the new cluster")
+	require.NotContains(t, mustRun(t, "check", dir), found[0].ClusterID)
 	n := startDev(t, dir)
-	_, err := n.client.CreateTopics(t.Context(), &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: demoOrders.id, TopicName: "orders", NumPartitions: 3}}})
+	files, err := n.client.ListFiles(t.Context(), &ops.ListFilesRequest{Limit: 100})
 	require.NoError(t, err)
-	r := cpnode(t, "recover", dir, "--dry-run")
-	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.stderr, "in use by another process")
-	n.kill()
+	require.Len(t, files.Files, 10)
+}
 
-	out := mustRun(t, "recover", dir, "--dry-run")
-	require.Contains(t, out, "entries may never have been committed")
-	require.NotContains(t, out, "recovered")
-	r = cpnode(t, "recover", dir)
-	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.stderr, "given up for good. [y/N]")
-	r = cpnode(t, "recover", dir, "--yes", "--peers", "x=127.0.0.1:1")
-	require.Equal(t, exitFailed, r.code)
-	require.Contains(t, r.stderr, "this node (dev) is missing")
-
-	var made raftnode.RecoverReport
-	require.NoError(t, json.Unmarshal([]byte(mustRun(t, "recover", dir, "--yes", "-o=json")), &made))
-	require.NotEmpty(t, made.NewClusterID)
-	require.Contains(t, mustRun(t, "check", dir), "clean")
-	n = startDev(t, dir)
-	found, err := n.client.ListTopics(t.Context(), &ops.ListTopicsRequest{Limit: 10})
-	require.NoError(t, err)
-	require.Equal(t, "orders", found.Topics[0].TopicName)
-	n.kill()
+func TestFurthestIsWhomAnElectionWouldPrefer(t *testing.T) {
+	at := func(dir string, term, index uint64) recoverable {
+		return recoverable{dir, raftnode.RecoverReport{LastTerm: term, LastIndex: index}}
+	}
+	require.Equal(t, "b", furthest([]recoverable{at("a", 3, 90), at("b", 4, 10), at("c", 4, 9)}).Dir)
+	require.Equal(t, "a", furthest([]recoverable{at("a", 4, 11), at("b", 4, 10), at("c", 2, 99)}).Dir)
 }

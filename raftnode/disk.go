@@ -116,14 +116,26 @@ func (n *Node) starve(what string, waits *atomic.Bool) func(error) (again bool) 
 	}
 }
 
-// refuses is the answer to an operation that may take space which is not there.
-func (s *space) refuses(op *ops.Operation) error {
+// refusesSpace is the answer to an operation that may take space which is not there:
+// here, or on so many voters that the others are no majority.
+func (n *Node) refusesSpace(op *ops.Operation) error {
 	if op.RunsWhenFull {
 		return nil
 	}
-	s.measureFile()
-	if low := s.low(); low != "" {
+	n.space.measureFile()
+	if low := n.space.low(); low != "" {
 		return ops.Errorf(ops.StorageFull, "%s", low)
+	}
+	all, full := voters(n.servers()), ""
+	left := len(all)
+	for _, s := range all {
+		if p := n.polls.of(s.ID); p.report != nil && p.report.Unfit == unfitSpace {
+			full += " " + nameOf(s.ID)
+			left--
+		}
+	}
+	if left <= len(all)/2 {
+		return ops.Errorf(ops.StorageFull, "a majority of the voters has no space:%s", full)
 	}
 	return nil
 }

@@ -44,14 +44,19 @@ func (n *Node) lead(notices <-chan bool) {
 	}
 }
 
-// takeOver waits until the state holds all that was committed before, and opens
-// the node for writes and linearizable reads. A barrier that fails is tried again
+// takeOver waits until the state holds all that was committed before and a majority's
+// clocks are known to be near this node's, and opens the node for writes and
+// linearizable reads. A barrier that fails is tried again
 // as long as raft says that this node leads: a leader that never opens would be a
 // dead one.
 func (n *Node) takeOver(ctx context.Context) {
+	defer n.polls.reset()
 	for ctx.Err() == nil && n.raft.State() == raft.Leader {
 		term := n.raft.CurrentTerm()
 		err := await(ctx, func() error { return n.raft.Barrier(barrierTimeout).Error() })
+		if err == nil {
+			err = n.awaitClocks(ctx)
+		}
 		if err == nil && n.raft.CurrentTerm() == term && n.raft.State() == raft.Leader && ctx.Err() == nil {
 			l := &leadership{term: term, ctx: ctx}
 			n.leads.Store(l)

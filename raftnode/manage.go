@@ -14,7 +14,6 @@ import (
 // they are and changes the configuration, one step at a time, as their answers ask
 // for. What is left undone when leadership ends, the next leader sees as it is.
 func (n *Node) manage(ctx context.Context) {
-	defer n.polls.reset()
 	for {
 		n.pollMembers(ctx)
 		if wait(ctx, n.config.pollInterval) != nil {

@@ -24,6 +24,7 @@ type poll struct {
 	addr      string // where it answered
 	roundTrip time.Duration
 	offset    time.Duration // its clock less this node's
+	clock     int64         // this node's at that moment, in milliseconds
 	caughtUp  int           // answers in a row that were near the commit index
 	problem   string        // of the last attempt, empty when it was answered
 
@@ -129,6 +130,7 @@ func (n *Node) pollMember(ctx context.Context, id raft.ServerID, line *poll) {
 		p.roundTrip = now.Sub(sent)
 		middle := n.config.Now().Add(-p.roundTrip / 2)
 		p.offset = time.UnixMilli(r.ClockMs).Sub(middle)
+		p.clock = n.clock()
 		if r.AppliedIndex+readyLag >= commit {
 			p.caughtUp++
 		} else {

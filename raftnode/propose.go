@@ -127,7 +127,10 @@ func (n *Node) encode(cmd ops.Command, later bool) ([]byte, error) {
 	if level := n.fsm.FeatureLevel(); op.FeatureLevel > level {
 		return nil, ops.Errorf(ops.UnsupportedFeatureLevel, "%s needs feature level %d, the cluster is at %d", op.Name, op.FeatureLevel, level)
 	}
-	if err := n.space.refuses(op); err != nil && !later {
+	if err := n.refusesClock(); err != nil {
+		return nil, err
+	}
+	if err := n.refusesSpace(op); err != nil && !later {
 		return nil, err
 	}
 	entry, err := ops.Encode(cmd, n.clock())

@@ -3,6 +3,7 @@ package raftnode
 import (
 	"encoding/json"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -25,6 +26,7 @@ type nodeReport struct {
 	FeatureLevel uint64        `json:"feature_level"` // supported
 	ClockMs      int64         `json:"clock_ms"`
 	DiskFree     int64         `json:"disk_free_bytes"`
+	Unfit        unfitKind     `json:"unfit,omitempty"` // why it should not lead
 	// Checkpoints is what Node.SetCheckpoints returned.
 	Checkpoints json.RawMessage `json:"checkpoints,omitempty"`
 
@@ -61,6 +63,9 @@ func (n *Node) report(from party) *nodeReport {
 		LastIndex: n.raft.LastIndex(), CommitIndex: n.raft.CommitIndex(), AppliedIndex: n.fsm.Applied(),
 		FeatureLevel: ops.FeatureLevel, ClockMs: n.clock(), DiskFree: diskFree(n.config.DataDir),
 		Peers: n.config.Peers, Caller: n.standing(from),
+	}
+	if reason := n.hostUnfit(time.Now()); reason != nil {
+		r.Unfit = reason.kind
 	}
 	if err := n.Err(); err != nil {
 		r.Problem = err.Error()

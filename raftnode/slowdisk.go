@@ -105,19 +105,23 @@ func (p *progress) forget() {
 // diskUnfit says why this node's disk makes another leader necessary. A write that
 // hangs holds raft's main loop, which then cannot hand over.
 func (n *Node) diskUnfit(now time.Time) *unfit {
-	limit := n.config.LeaderSlowDisk
-	if limit == 0 {
-		return nil
-	}
 	if n.diskHangs(now) {
 		return &unfit{unfitHangs, "a write to the raft log hangs", true}
 	}
-	waiting := n.leading() == nil || n.inFlight.any()
-	if n.progress.stuck(now, n.raft.CommitIndex()+n.fsm.Applied(), waiting) >= limit {
-		return &unfit{unfitStuck, "entries wait, and none was committed for too long", true}
-	}
-	if run, _ := n.log.pace.run(now); run >= limit {
+	if run, _ := n.log.pace.run(now); n.config.LeaderSlowDisk > 0 && run >= n.config.LeaderSlowDisk {
 		return &unfit{unfitSlow, "writes to the raft log stay slow", false}
+	}
+	return nil
+}
+
+// stuckUnfit says that this leader gets nowhere: a transfer that never ends, a
+// majority's disks that hang, a take-over that does not succeed. One goroutine calls
+// it.
+func (n *Node) stuckUnfit(now time.Time) *unfit {
+	waiting := n.leading() == nil || n.inFlight.any()
+	stuck := n.progress.stuck(now, n.raft.CommitIndex()+n.fsm.Applied(), waiting)
+	if n.config.LeaderSlowDisk > 0 && stuck >= n.config.LeaderSlowDisk {
+		return &unfit{unfitStuck, "entries wait, and none was committed for too long", true}
 	}
 	return nil
 }

@@ -22,9 +22,10 @@ const (
 	unfitSlow  unfitKind = "disk_slow"
 	unfitStuck unfitKind = "stuck"
 	unfitSpace unfitKind = "space"
+	unfitClock unfitKind = "clock"
 )
 
-var unfitKinds = []unfitKind{unfitHangs, unfitSlow, unfitStuck, unfitSpace}
+var unfitKinds = []unfitKind{unfitHangs, unfitSlow, unfitStuck, unfitSpace, unfitClock}
 
 const (
 	// watchInterval is how often a node looks at itself.
@@ -91,6 +92,16 @@ func (w *watcher) look(now time.Time) {
 
 // unfit is why this leader should not lead, nil while it should.
 func (n *Node) unfit(now time.Time) *unfit {
+	for _, reason := range []*unfit{n.stuckUnfit(now), n.hostUnfit(now), n.clockUnfit()} {
+		if reason != nil {
+			return reason
+		}
+	}
+	return nil
+}
+
+// hostUnfit is what can be said of a follower as well.
+func (n *Node) hostUnfit(now time.Time) *unfit {
 	if reason := n.diskUnfit(now); reason != nil {
 		return reason
 	}
@@ -114,24 +125,37 @@ func (w *watcher) say(reason *unfit) {
 }
 
 // soleVoter says that there is nobody to make way for.
-func (n *Node) soleVoter() bool {
-	voters := 0
-	for _, s := range n.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			voters++
-		}
+func (n *Node) soleVoter() bool { return len(voters(n.servers())) <= 1 }
+
+// yield hands leadership over to a voter that is fit, if there is one. It is tried
+// again while the reason lasts; a transfer that never ends shows in refused entries,
+// see progress.
+func (n *Node) yield(reason *unfit) {
+	to, ok := n.fitVoter()
+	if !ok {
+		n.quiet.say("no voter is fit", func() { n.logger.Warn("no other voter that answers is fit to lead", "reason", reason.kind) })
+		return
 	}
-	return voters <= 1
+	if err := n.transferOnce(n.ctx, to); err != nil {
+		n.logger.Warn("could not hand leadership over", "reason", reason.kind, "to", nameOf(to.ID), "error", err)
+		return
+	}
+	n.metrics.yielded(reason.kind)
 }
 
-// yield hands leadership over. It is tried again while the reason lasts; a transfer
-// that never ends shows in refused entries, see progress.
-func (n *Node) yield(reason *unfit) {
-	waitFor(transferTimeout, n.ctx.Done(), func() {
-		if err := n.raft.LeadershipTransfer().Error(); err != nil {
-			n.logger.Warn("could not hand leadership over", "reason", reason.kind, "error", err)
-			return
+// fitVoter is the voter whose log ends last of those that say that they are fit and
+// whose clock agrees with a majority's.
+func (n *Node) fitVoter() (best raft.Server, ok bool) {
+	clocks := n.clocks()
+	var end uint64
+	for i, s := range voters(n.servers()) {
+		p := n.polls.of(s.ID)
+		if s.ID == n.id() || !n.reachable(s.ID) || p.report == nil || p.report.Unfit != "" || p.report.Problem != "" {
+			continue
 		}
-		n.metrics.yielded(reason.kind)
-	})
+		if i < len(clocks) && n.agrees(clocks, clocks[i].offset) && p.report.LastIndex >= end {
+			best, ok, end = s, true, p.report.LastIndex
+		}
+	}
+	return best, ok
 }

@@ -82,6 +82,9 @@ type Config struct {
 	// LeaderSlowDisk is how long writes to the raft log may stay slow, or none be
 	// committed while some wait, before a leader makes way; 0: for ever.
 	LeaderSlowDisk time.Duration
+	// CheckpointInterval is how often the nodes compare the digests of their states,
+	// if those have changed; 0: never.
+	CheckpointInterval time.Duration
 	// ClockMaxSkew is how far a leader's clock may be from a majority's.
 	ClockMaxSkew time.Duration
 	// DiskMinFree bytes must be free in the data directory's file system for
@@ -135,7 +138,7 @@ func DefaultConfig() Config {
 		OutcomeTimeout: 10 * time.Second, ReadTimeout: 5 * time.Second,
 		HeartbeatTimeout: 500 * time.Millisecond, ElectionTimeout: 500 * time.Millisecond,
 		LeaderLeaseTimeout: 500 * time.Millisecond, CommitTimeout: 50 * time.Millisecond,
-		LeaderSlowDisk: 5 * time.Second, DiskMinFree: 256 << 20, ClockMaxSkew: 10 * time.Second,
+		LeaderSlowDisk: 5 * time.Second, DiskMinFree: 256 << 20, ClockMaxSkew: 10 * time.Second, CheckpointInterval: 10 * time.Second,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
 		StateSync: StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 50,
@@ -170,8 +173,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("StateMaxBytes: %d must be 0 or at least %d", c.StateMaxBytes, minStateBytes)
 	case c.ClockMaxSkew <= 0:
 		return fmt.Errorf("ClockMaxSkew: must be positive")
-	case c.LeaderSlowDisk < 0 || c.DiskMinFree < 0:
-		return fmt.Errorf("LeaderSlowDisk and DiskMinFree: must not be negative")
+	case c.LeaderSlowDisk < 0 || c.DiskMinFree < 0 || c.CheckpointInterval < 0:
+		return fmt.Errorf("LeaderSlowDisk, DiskMinFree and CheckpointInterval: must not be negative")
 	case c.Now == nil:
 		return fmt.Errorf("Now: must be given")
 	}

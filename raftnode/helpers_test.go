@@ -24,6 +24,7 @@ func testConfig(t *testing.T, id string) Config {
 	c := DefaultConfig()
 	c.NodeID, c.DataDir, c.RaftAddr = id, filepath.Join(t.TempDir(), id), "127.0.0.1:0"
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	c.CheckpointInterval = 0 // tests that count entries are many
 	c.CommitTimeout, c.pollInterval = 10*time.Millisecond, 50*time.Millisecond
 	if testing.Verbose() {
 		c.Logger = slog.New(slog.NewTextHandler(testWriter{t}, nil)).With("node", id)

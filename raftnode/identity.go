@@ -77,6 +77,7 @@ type member struct {
 //	cluster adopted  cluster: this node was added to one that others formed
 //	log begun        joined: the log exists, and must exist ever after
 //	removed          removed: the cluster goes on without this directory
+//	corrupt          corrupt: why the state must not be used
 type identity struct {
 	Format   int        `json:"format"`
 	NodeID   string     `json:"node_id"`
@@ -85,6 +86,7 @@ type identity struct {
 	Members  []member   `json:"members,omitempty"`
 	Joined   bool       `json:"joined"`
 	Removed  bool       `json:"removed,omitempty"`
+	Corrupt  string     `json:"corrupt,omitempty"`
 }
 
 // identityFormat 2 goes with raft server ids that hold the instance.

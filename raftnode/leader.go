@@ -65,6 +65,7 @@ func (n *Node) takeOver(ctx context.Context) {
 				return
 			}
 			n.logger.Info("leader", "term", term)
+			n.run(func() { n.proposeCheckpoints(ctx) })
 			n.manage(ctx)
 			return
 		}

@@ -110,6 +110,7 @@ func (n *Node) gauges() []prometheus.Collector {
 		gauge("cpnode_raft_log_slow_seconds", "Time for which each write to the raft log has been slow.", n.slowSeconds),
 		gauge("cpnode_disk_free_bytes", "Free space in the data directory's file system; -1 when unknown.", func() float64 { return float64(n.space.bytes.Load()) }),
 		gauge("cpnode_clock_offset_seconds", "On the leader: its clock less the median of the voters'.", n.clockSkew),
+		gauge("cpnode_state_divergence", "1 once this node's state was found to differ from the others'.", func() float64 { return one(n.identity.Load().Corrupt != "") }),
 		gauge("cpnode_storage_full", "1 while this node has no space for clients' writes.", func() float64 { return one(n.space.low() != "") }),
 		gauge("cpnode_node_failed", "1 once the node has stopped over something it cannot go on from.", func() float64 { return one(n.Err() != nil) }),
 	}

@@ -2,7 +2,6 @@ package raftnode
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,7 +45,7 @@ type Node struct {
 	waiting     atomic.Pointer[string] // why this node is not part of a cluster yet, or who refuses it
 	polls       polls
 	changing    chan struct{} // held by who changes the configuration
-	checkpoints atomic.Pointer[func() json.RawMessage]
+	checkpoints checkpoints
 	quiet       quieter
 	backups     atomic.Int32 // that are being read
 
@@ -124,6 +123,8 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	if err != nil {
 		return nil, err
 	}
+	n.checkpoints.wake = make(chan struct{}, 1)
+	n.fsm.OnCheckpoint(n.checkpoints.add)
 	snapshots = &snapshotStore{store: n.store}
 	n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed)
 	if err != nil {
@@ -279,6 +280,7 @@ func (n *Node) start() {
 	n.run(n.syncState)
 	n.run(n.watch)
 	n.run(n.flushState)
+	n.run(n.judgeSelf)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))

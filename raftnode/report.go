@@ -1,7 +1,6 @@
 package raftnode
 
 import (
-	"encoding/json"
 	"syscall"
 	"time"
 
@@ -26,9 +25,8 @@ type nodeReport struct {
 	FeatureLevel uint64        `json:"feature_level"` // supported
 	ClockMs      int64         `json:"clock_ms"`
 	DiskFree     int64         `json:"disk_free_bytes"`
-	Unfit        unfitKind     `json:"unfit,omitempty"` // why it should not lead
-	// Checkpoints is what Node.SetCheckpoints returned.
-	Checkpoints json.RawMessage `json:"checkpoints,omitempty"`
+	Unfit        unfitKind     `json:"unfit,omitempty"`       // why it should not lead
+	Checkpoints  []checkpoint  `json:"checkpoints,omitempty"` // the latest
 
 	Peers []Peer `json:"peers,omitempty"` // what it was started with
 	// Servers is raft's committed configuration, or the latest while the node does
@@ -70,9 +68,7 @@ func (n *Node) report(from party) *nodeReport {
 	if err := n.Err(); err != nil {
 		r.Problem = err.Error()
 	}
-	if checkpoints := n.checkpoints.Load(); checkpoints != nil {
-		r.Checkpoints = (*checkpoints)()
-	}
+	r.Checkpoints = n.checkpoints.all()
 	known, index := n.fsm.Members()
 	if index == 0 {
 		known.Servers = n.servers()
@@ -98,10 +94,6 @@ func (n *Node) standing(from party) standing {
 	}
 	return standsRemoved
 }
-
-// SetCheckpoints sets what adds the node's latest checkpoint digests, in JSON, to
-// what it reports to the leader.
-func (n *Node) SetCheckpoints(read func() json.RawMessage) { n.checkpoints.Store(&read) }
 
 // diskFree is what users may still write to dir's file system, -1 when unknown.
 func diskFree(dir string) int64 {

@@ -150,6 +150,8 @@ var fitnessKeys = []Key{
 		"How long writes to a leader's raft log may stay slow, or entries wait without any being committed, before another node leads; 0: for ever."},
 	{"clock.max.skew.ms", false, func(c *Config) value { return millis(&c.Node.ClockMaxSkew, 1, day) },
 		"How far a leader's clock may be from those of a majority; beyond it the node proposes nothing and another one leads."},
+	{"checkpoint.digest.interval.ms", false, func(c *Config) value { return millis(&c.Node.CheckpointInterval, 0, day) },
+		"How often the nodes compare the digests of their states, if those have changed; a node that differs from the majority stops. 0: never."},
 	{"disk.min.free.bytes", false, func(c *Config) value { return bytes(&c.Node.DiskMinFree, 0, 1024*gib) },
 		"Free space of the data directory's file system below which writes answer STORAGE_FULL and another node leads; 0: not looked at."},
 }

@@ -21,8 +21,9 @@ type space struct {
 	bytes  atomic.Int64 // what free said last
 	disk   atomic.Bool  // the file system is low
 	file   atomic.Bool  // the state file is
-	// What waits in place until there is space: raft's term, entries to be applied.
-	term, apply atomic.Bool
+	// What waits in place until there is space: writes to the log, entries to be
+	// applied.
+	log, apply atomic.Bool
 }
 
 const (
@@ -94,7 +95,7 @@ func (s *space) low() string {
 }
 
 // waits says whether this node is held up for want of space.
-func (s *space) waits() bool { return s.term.Load() || s.apply.Load() }
+func (s *space) waits() bool { return s.log.Load() || s.apply.Load() }
 
 // starve is for who cannot go on without space: called with the reason it waits a
 // moment and says whether to try again, which is so until the node stops; called

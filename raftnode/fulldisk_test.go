@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -249,4 +250,37 @@ func TestAllDisksWithoutReserveFull(t *testing.T) {
 	}
 	l.more(100, "OK")
 	l.requireFit(ops.StorageFull, ops.NoLeader, ops.OutcomeUnknown)
+}
+
+// raft counts on an append that follows a cut: see StoreLogs.
+func TestAppendAfterACutWaitsForSpace(t *testing.T) {
+	d := newSmallDisk(t)
+	s, err := openLog(filepath.Join(d.dir, logFile), &snapshotStore{}, func(string, time.Duration) {})
+	require.NoError(t, err)
+	defer s.Close()
+	waits := make(chan error, 1)
+	s.starved = func(err error) bool {
+		select {
+		case waits <- err:
+		default:
+		}
+		return true
+	}
+	entry := func(index uint64, size int) []*raft.Log {
+		return []*raft.Log{{Index: index, Term: 1, Data: make([]byte, size)}}
+	}
+	require.NoError(t, s.StoreLogs(entry(1, 10)))
+	require.NoError(t, s.StoreLogs(entry(2, 10)))
+	d.fill(0)
+	require.ErrorIs(t, s.StoreLogs(entry(3, 1<<20)), syscall.ENOSPC, "raft deals with it")
+	require.NoError(t, s.deleteNewest(2))
+	done := make(chan error, 1)
+	go func() { done <- s.StoreLogs(entry(2, 1<<20)) }()
+	require.ErrorIs(t, <-waits, syscall.ENOSPC)
+	d.free()
+	require.NoError(t, <-done)
+	last, err := s.LastIndex()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, last)
+	require.NoError(t, s.GetLog(2, &raft.Log{}))
 }

@@ -32,11 +32,13 @@ type logStore struct {
 	gaps      gaps
 	pace      pace
 	timed     func(op string, d time.Duration)
-	// starved is told why a term cannot be stored for want of space, waits a moment
+	// starved is told why something cannot be stored for want of space, waits a moment
 	// and says whether to try again; with nil, that it was stored.
 	starved func(error) (again bool)
 	// beforeAppend, set in tests, may delay an append.
 	beforeAppend func()
+	// cut: the newest entries were deleted, and none was appended since.
+	cut bool
 	// halt stops the node; it is set once raft runs.
 	halt atomic.Pointer[func(error)]
 
@@ -193,7 +195,9 @@ func (s *logStore) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.
 
 // StoreLogs appends entries in one durable write. They are shared with raft and
 // not changed. Want of space is raft's to deal with: a leader steps down, a follower
-// is sent the entries again. After any other error the node stops: once a sync has
+// is sent the entries again. Only after raft has cut the log it must not fail: raft
+// would go on to believe in the entries that it cut, and refuse all others for ever.
+// After any other error the node stops: once a sync has
 // failed, a later one that succeeds says nothing of what was written before.
 func (s *logStore) StoreLogs(entries []*raft.Log) error {
 	start := time.Now()
@@ -216,8 +220,22 @@ func (s *logStore) StoreLogs(entries []*raft.Log) error {
 		s.gaps.add(entry)
 	}
 	err := s.bolt.StoreLogs(sealed)
+	if s.cut {
+		err = s.insist(err, func() error { return s.bolt.StoreLogs(sealed) })
+	}
+	s.cut = s.cut && err != nil
 	if halt := s.halt.Load(); err != nil && !lacksSpace(err) && halt != nil {
 		(*halt)(fmt.Errorf("raft log: append: %w", err))
+	}
+	return err
+}
+
+// insist is the outcome of a write after want of space has ended, or the node stops.
+func (s *logStore) insist(err error, again func() error) error {
+	for lacksSpace(err) && s.starved(err) {
+		if err = again(); err == nil {
+			s.starved(nil)
+		}
 	}
 	return err
 }
@@ -288,6 +306,7 @@ func (s *logStore) deleteNewest(first uint64) error {
 		}
 	}
 	s.gaps.dropFrom(first)
+	s.cut = true
 	return err
 }
 
@@ -332,13 +351,9 @@ func (s *logStore) SetUint64(key []byte, value uint64) error {
 	if string(key) != string(keyCurrentTerm) {
 		return err // a vote that is not stored is not given
 	}
-	for lacksSpace(err) {
-		if !s.starved(err) {
-			runtime.Goexit() // the node stops, and raft would panic
-		}
-		if err = s.Set(key, sealed); err == nil {
-			s.starved(nil)
-		}
+	err = s.insist(err, func() error { return s.Set(key, sealed) })
+	if lacksSpace(err) {
+		runtime.Goexit() // the node stops, and raft would panic
 	}
 	if err != nil {
 		return s.fatal(fmt.Errorf("raft term: %w", err))

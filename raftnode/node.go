@@ -131,7 +131,7 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 		return nil, err
 	}
 	n.log.pace.slow, n.log.beforeAppend = n.config.LeaderSlowDisk/slowFraction, n.config.beforeAppend
-	n.log.starved = n.starve("raft's term", &n.space.term)
+	n.log.starved = n.starve("raft's log", &n.space.log)
 	return snapshots, err
 }
 

@@ -102,12 +102,15 @@ func (p *progress) forget() {
 	p.outcome(time.Time{}, true)
 }
 
-// diskUnfit says why this node's disk makes another leader necessary. A write that
-// hangs holds raft's main loop, which then cannot hand over.
-func (n *Node) diskUnfit(now time.Time) *unfit {
+// hangUnfit: a write that hangs holds raft's main loop, which then cannot hand over.
+func (n *Node) hangUnfit(now time.Time) *unfit {
 	if n.diskHangs(now) {
 		return &unfit{unfitHangs, "a write to the raft log hangs", true}
 	}
+	return nil
+}
+
+func (n *Node) slowUnfit(now time.Time) *unfit {
 	if run, _ := n.log.pace.run(now); n.config.LeaderSlowDisk > 0 && run >= n.config.LeaderSlowDisk {
 		return &unfit{unfitSlow, "writes to the raft log stay slow", false}
 	}

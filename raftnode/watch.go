@@ -92,20 +92,21 @@ func (w *watcher) look(now time.Time) {
 
 // unfit is why this leader should not lead, nil while it should.
 func (n *Node) unfit(now time.Time) *unfit {
-	for _, reason := range []*unfit{n.stuckUnfit(now), n.hostUnfit(now), n.clockUnfit()} {
+	return first(n.hangUnfit(now), n.stuckUnfit(now), n.slowUnfit(now), n.spaceUnfit(), n.clockUnfit())
+}
+
+// hostUnfit is what can be said of a follower as well.
+func (n *Node) hostUnfit(now time.Time) *unfit {
+	return first(n.hangUnfit(now), n.slowUnfit(now), n.spaceUnfit())
+}
+
+func first(reasons ...*unfit) *unfit {
+	for _, reason := range reasons {
 		if reason != nil {
 			return reason
 		}
 	}
 	return nil
-}
-
-// hostUnfit is what can be said of a follower as well.
-func (n *Node) hostUnfit(now time.Time) *unfit {
-	if reason := n.diskUnfit(now); reason != nil {
-		return reason
-	}
-	return n.spaceUnfit()
 }
 
 // say logs each reason once, and its end.

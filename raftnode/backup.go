@@ -42,6 +42,9 @@ func (n *Node) Backup() (*Backup, error) {
 	if err := n.serving(); err != nil {
 		return nil, err
 	}
+	if err := n.stateHere(); err != nil {
+		return nil, err
+	}
 	if n.backups.Add(1) > maxBackups {
 		n.backups.Add(-1)
 		return nil, ops.Errorf(ops.Overloaded, "%d backups are being read", maxBackups)

@@ -109,12 +109,12 @@ func (n *Node) compare(mine checkpoint) {
 		case sameAsMajority:
 			return
 		case inMinority:
-			n.diverged(fmt.Errorf("%w: at log entry %d this node has digest %s, a majority of the voters %s; start it again: it fetches the state from another node",
+			n.fail(fmt.Errorf("%w: at log entry %d this node has digest %s, a majority of the voters %s; start it again: it fetches the state from another node",
 				ErrDiverged, mine.Index, mine.Digest, v.digest))
 			return
 		case divided:
 			_ = wait(n.ctx, dividedGrace)
-			n.diverged(fmt.Errorf("%w: at log entry %d no majority of the voters has the same digest, this node has %s; run cpnode check on each node's directory: see Divided cluster in docs/operating.md",
+			n.fail(fmt.Errorf("%w: at log entry %d no majority of the voters has the same digest, this node has %s; run cpnode check on each node's directory: see Divided cluster in docs/operating.md",
 				ErrDiverged, mine.Index, mine.Digest))
 			return
 		}
@@ -200,15 +200,4 @@ func judge(all []raft.Server, said map[raft.ServerID]store.Digest, mine store.Di
 		return judgement{verdict: divided}
 	}
 	return judgement{}
-}
-
-// diverged stops the node, and remembers why: a restart alone does not mend it.
-func (n *Node) diverged(why error) {
-	id := *n.identity.Load()
-	id.Corrupt = why.Error()
-	if err := id.save(n.config.DataDir); err != nil {
-		why = errors.Join(why, fmt.Errorf("remember it: %w", err))
-	}
-	n.identity.Store(&id)
-	n.fail(why)
 }

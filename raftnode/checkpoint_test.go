@@ -30,6 +30,7 @@ func diverge(t *testing.T, n *Node, key string) {
 func requireStopped(t *testing.T, n *Node, says string) {
 	t.Helper()
 	eventually(t, func() bool { return n.Err() != nil }, "stops")
+	<-n.Stopped()
 	require.ErrorIs(t, n.Err(), ErrDiverged)
 	require.ErrorContains(t, n.Err(), says)
 	_, err := n.View(t.Context(), ReadOptions{Level: Stale}, func(*store.ReadTx) error { return nil })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,11 +185,15 @@ func TestLostStateFileIsDamage(t *testing.T) {
 	config := testConfig(t, "n1")
 	config.DataDir = dir
 	removeFile(t, config, stateFile)
-	_, err := Open(config)
-	require.ErrorIs(t, err, store.ErrCorrupt)
-	require.NoFileExists(t, filepath.Join(dir, stateFile), "an empty state would begin in the middle of the log")
+	n := openNode(t, config)
+	<-n.Stopped()
+	require.ErrorIs(t, n.Err(), store.ErrCorrupt, "an empty state would begin in the middle of the log")
+	require.Zero(t, n.fsm.Applied())
+
+	config.DataDir, _ = stoppedDir(t)
+	removeFile(t, config, stateFile)
 	removeFile(t, config, recordsFile)
-	_, err = Open(config)
+	_, err := Open(config)
 	require.ErrorIs(t, err, ErrLogLost, "nor when nothing says what was there")
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -98,12 +99,13 @@ func (c *cluster) load() *load {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	l := &load{cluster: c, cancel: cancel, outcomes: map[string]int{}}
 	c.t.Cleanup(l.stop)
+	nodes := slices.DeleteFunc(slices.Clone(c.nodes), func(n *Node) bool { return n == nil })
 	for client := range 4 {
 		l.done.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				key := fmt.Sprintf("%d-%d", client, i)
-				n := c.nodes[(client+i)%3]
-				for _, m := range c.nodes {
+				n := nodes[(client+i)%len(nodes)]
+				for _, m := range nodes {
 					if m.leading() != nil {
 						n = m
 					}

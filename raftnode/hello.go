@@ -32,6 +32,7 @@ const (
 	kindTerm    connKind = 2 // term questions
 	kindForward connKind = 3 // requests for the leader
 	kindControl connKind = 5 // what nodes ask each other about themselves
+	kindState   connKind = 6 // a state, for a node whose own is damaged
 )
 
 type verdict byte

@@ -87,6 +87,8 @@ type identity struct {
 	Joined   bool       `json:"joined"`
 	Removed  bool       `json:"removed,omitempty"`
 	Corrupt  string     `json:"corrupt,omitempty"`
+	// Replacing goes with Corrupt, from the next start on.
+	Replacing *replacement `json:"replacing,omitempty"`
 }
 
 // identityFormat 2 goes with raft server ids that hold the instance.

@@ -181,32 +181,44 @@ func (m *metrics) confirmed(d time.Duration, err error) {
 // timedFSM measures the state machine, which itself knows no clock.
 type timedFSM struct {
 	*fsm.FSM
-	metrics *metrics
-	applied func() // called after each transaction
+	node *Node
 }
 
 // ApplyBatch implements raft.BatchingFSM.
 func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
+	if err := t.node.awaitState(); err != nil {
+		answers := make([]any, len(entries))
+		for i, entry := range entries {
+			answers[i] = fsm.Result{Index: entry.Index, Err: err}
+		}
+		return answers
+	}
 	start := time.Now()
 	answers := t.FSM.ApplyBatch(entries)
-	t.metrics.applySeconds.Observe(time.Since(start).Seconds())
-	t.metrics.batchEntries.Observe(float64(len(entries)))
-	t.applied()
+	t.node.metrics.applySeconds.Observe(time.Since(start).Seconds())
+	t.node.metrics.batchEntries.Observe(float64(len(entries)))
+	t.node.applied()
 	return answers
 }
 
 // Snapshot implements raft.FSM.
 func (t *timedFSM) Snapshot() (raft.FSMSnapshot, error) {
+	if err := t.node.stateHere(); err != nil {
+		return nil, err
+	}
 	s, err := t.FSM.Snapshot()
-	return timedSnapshot{s, t.metrics}, err
+	return timedSnapshot{s, t.node.metrics}, err
 }
 
 // Restore implements raft.FSM.
 func (t *timedFSM) Restore(r io.ReadCloser) error {
 	start := time.Now()
 	err := t.FSM.Restore(r)
-	t.metrics.restoreTime.Observe(time.Since(start).Seconds())
-	return err
+	t.node.metrics.restoreTime.Observe(time.Since(start).Seconds())
+	if err != nil {
+		return err
+	}
+	return t.node.stateArrived()
 }
 
 type timedSnapshot struct {

@@ -46,6 +46,8 @@ type Node struct {
 	polls       polls
 	changing    chan struct{} // held by who changes the configuration
 	checkpoints checkpoints
+	missing     atomic.Pointer[missingState] // nil: the state is there
+	snapshots   *snapshotStore
 	quiet       quieter
 	backups     atomic.Int32 // that are being read
 
@@ -116,7 +118,7 @@ func (n *Node) open() (err error) {
 // openFiles opens the state first: its records are raft's snapshots, which the log
 // asks how much of it may be deleted.
 func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
-	if n.store, err = store.Open(filepath.Join(dir, stateFile), n.config.stateOptions()); err != nil {
+	if err := n.openState(dir); err != nil {
 		return nil, err
 	}
 	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply), Held: n.flusher.hold})
@@ -125,7 +127,8 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	}
 	n.checkpoints.wake = make(chan struct{}, 1)
 	n.fsm.OnCheckpoint(n.checkpoints.add)
-	snapshots = &snapshotStore{store: n.store}
+	n.snapshots = &snapshotStore{store: n.store, instead: n.instead}
+	snapshots = n.snapshots
 	n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed)
 	if err != nil {
 		return nil, err
@@ -138,11 +141,14 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 // checkLog refuses a log that lacks entries which the state holds, or needs: a
 // node that has lost what it promised must not vote.
 func (n *Node) checkLog() error {
-	at, err := fsm.RecordedPosition(n.store)
+	first, err := n.log.FirstIndex()
 	if err != nil {
 		return err
 	}
-	first, err := n.log.FirstIndex()
+	if m := n.missing.Load(); m != nil && first == 1 {
+		m.position = fsm.Position{} // the log is whole
+	}
+	at, err := n.snapshots.position()
 	if err != nil {
 		return err
 	}
@@ -259,7 +265,7 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	if err != nil {
 		return err
 	}
-	n.raft, err = raft.NewRaft(config, &timedFSM{n.fsm, n.metrics, n.applied}, cache, n.log, snapshots, n.transport)
+	n.raft, err = raft.NewRaft(config, &timedFSM{n.fsm, n}, cache, n.log, snapshots, n.transport)
 	if err != nil {
 		return err
 	}
@@ -275,12 +281,14 @@ func (n *Node) start() {
 	n.network.handle(kindTerm, func(conn net.Conn, _ party) { serveTerms(conn, n.log.term.Load) })
 	n.network.handle(kindForward, n.serveForwarded)
 	n.network.handle(kindControl, n.serveControl)
+	n.network.handle(kindState, n.serveState)
 	n.network.start()
 	n.run(func() { n.confirmer.run(n.ctx) })
 	n.run(n.syncState)
 	n.run(n.watch)
 	n.run(n.flushState)
 	n.run(n.judgeSelf)
+	n.run(n.refetch)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))
@@ -322,10 +330,25 @@ func (n *Node) join() error {
 func (n *Node) fail(err error) error {
 	if n.failure.CompareAndSwap(nil, &err) {
 		n.logger.Error("this node has stopped and must be looked at", "error", err)
+		n.remember(err)
 		close(n.failed)
 		n.cancel()
 	}
 	return n.Err()
+}
+
+// remember notes in node.json that the state must not be used again: the next start
+// replaces it.
+func (n *Node) remember(err error) {
+	if !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, ErrDiverged) {
+		return
+	}
+	id := *n.identity.Load()
+	id.Corrupt = err.Error()
+	n.identity.Store(&id)
+	if err := id.save(n.config.DataDir); err != nil {
+		n.logger.Error("could not note that the state must be replaced", "error", err)
+	}
 }
 
 // Err is why the node has stopped, nil while it runs. It stays nil after Close.

@@ -23,8 +23,11 @@ const sendTimeout = 10 * time.Second
 // the file that will be the state file.
 type snapshotStore struct {
 	store *store.Store
+	// instead is the position of a state that is missing, or nil.
+	instead func() *fsm.Position
 
 	mu       sync.Mutex
+	writer   *snapshotSink     // receives: there is one file for it
 	received *receivedSnapshot // complete, and not restored yet
 }
 
@@ -48,11 +51,20 @@ func snapshotID(index, term uint64) string { return fmt.Sprintf("%d-%d", term, i
 // List returns the newest record, or nothing while there is none that says who the
 // members are. The size is not known before the snapshot is opened.
 func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
-	p, err := fsm.RecordedPosition(s.store)
+	p, err := s.position()
 	if err != nil || p.Index == 0 {
 		return nil, err
 	}
 	return []*raft.SnapshotMeta{metaOf(p)}, nil
+}
+
+func (s *snapshotStore) position() (fsm.Position, error) {
+	if s.instead != nil {
+		if p := s.instead(); p != nil {
+			return *p, nil
+		}
+	}
+	return fsm.RecordedPosition(s.store)
 }
 
 // Open returns the received snapshot of that id, for Restore, or else the present
@@ -165,7 +177,9 @@ func (s *snapshotSink) Position() fsm.Position {
 // Write receives the next bytes of a stream.
 func (s *snapshotSink) Write(p []byte) (n int, err error) {
 	if s.receiver == nil {
-		s.to.forget()
+		if err := s.to.claim(s); err != nil {
+			return 0, err
+		}
 		if s.receiver, err = s.to.store.Receive(); err != nil {
 			return 0, err
 		}
@@ -180,29 +194,42 @@ func (s *snapshotSink) Close() error {
 	if s.receiver == nil {
 		return nil
 	}
-	if _, err := s.receiver.Finish(); err != nil {
-		return err
-	}
+	_, err := s.receiver.Finish()
 	s.to.mu.Lock()
 	defer s.to.mu.Unlock()
+	s.to.writer = nil
+	if err != nil {
+		return err
+	}
 	s.to.received = &receivedSnapshot{s.meta, s.receiver}
 	return nil
 }
 
 // Cancel implements raft.SnapshotSink.
 func (s *snapshotSink) Cancel() error {
+	s.to.mu.Lock()
+	defer s.to.mu.Unlock()
+	if s.to.writer == s {
+		s.to.writer = nil
+	}
 	if s.receiver != nil {
 		s.receiver.Abort()
 	}
 	return nil
 }
 
-// forget gives up a received snapshot that nobody restored.
-func (s *snapshotStore) forget() {
+// claim makes a sink the one that receives, and gives up a received snapshot that
+// nobody restored.
+func (s *snapshotStore) claim(by *snapshotSink) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.writer != nil {
+		return errors.New("another state is being received")
+	}
+	s.writer = by
 	if s.received != nil {
 		s.received.receiver.Abort()
 		s.received = nil
 	}
+	return nil
 }

@@ -75,6 +75,9 @@ func (n *Node) Ready() error {
 	case !self.Joined:
 		return errors.New("not part of a cluster yet")
 	}
+	if err := n.stateHere(); err != nil {
+		return err
+	}
 	leader := n.LeaderID()
 	switch {
 	case n.diskHangs(time.Now()):

@@ -54,6 +54,9 @@ func (n *Node) View(ctx context.Context, o ReadOptions, fn func(*store.ReadTx) e
 	if err := n.serving(); err != nil {
 		return ReadInfo{}, err
 	}
+	if err := n.stateHere(); err != nil {
+		return ReadInfo{}, err
+	}
 	wait, cancel := context.WithTimeout(ctx, n.config.ReadTimeout)
 	defer cancel()
 	var info ReadInfo

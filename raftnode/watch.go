@@ -23,9 +23,10 @@ const (
 	unfitStuck unfitKind = "stuck"
 	unfitSpace unfitKind = "space"
 	unfitClock unfitKind = "clock"
+	unfitState unfitKind = "state"
 )
 
-var unfitKinds = []unfitKind{unfitHangs, unfitSlow, unfitStuck, unfitSpace, unfitClock}
+var unfitKinds = []unfitKind{unfitHangs, unfitSlow, unfitStuck, unfitSpace, unfitClock, unfitState}
 
 const (
 	// watchInterval is how often a node looks at itself.
@@ -92,12 +93,12 @@ func (w *watcher) look(now time.Time) {
 
 // unfit is why this leader should not lead, nil while it should.
 func (n *Node) unfit(now time.Time) *unfit {
-	return first(n.hangUnfit(now), n.stuckUnfit(now), n.slowUnfit(now), n.spaceUnfit(), n.clockUnfit())
+	return first(n.hangUnfit(now), n.stuckUnfit(now), n.hostUnfit(now), n.clockUnfit())
 }
 
 // hostUnfit is what can be said of a follower as well.
 func (n *Node) hostUnfit(now time.Time) *unfit {
-	return first(n.hangUnfit(now), n.slowUnfit(now), n.spaceUnfit())
+	return first(n.hangUnfit(now), n.stateUnfit(), n.slowUnfit(now), n.spaceUnfit())
 }
 
 func first(reasons ...*unfit) *unfit {

@@ -17,11 +17,15 @@ import (
 )
 
 // A forwarded request is a frame; its answer a byte that says whether the
-// receiver led, and if so a frame.
+// receiver led, and if so a frame. Before, a byte a second says that the leader is
+// still at work: a write of many parts may take as long as its caller waits.
 const (
 	answeredByLeader byte = 0
 	answeredNotLead  byte = 1
+	stillAtWork      byte = 2
 )
+
+const workSign = time.Second
 
 const (
 	forwardSlack       = 64 << 10  // a request's frame beyond the body limit
@@ -71,34 +75,32 @@ func (n *Node) Forward(ctx context.Context, payload []byte) ([]byte, error) {
 
 func (n *Node) forwardRequestLimit() int { return n.config.Settings.Limits.RequestBytes + forwardSlack }
 
-// forwardTimeout bounds what a forwarded request may take: the leader's own waits,
-// and the way.
-func (n *Node) forwardTimeout() time.Duration {
-	return n.config.OutcomeTimeout + n.config.ReadTimeout + transportTimeout
-}
-
-// exchange sends one request and reads its answer.
-func (n *Node) exchange(ctx context.Context, conn net.Conn, payload []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.forwardTimeout())
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+// exchange sends one request and reads its answer. It ends with ctx, or when the
+// leader gives no sign of itself for transportTimeout.
+func (n *Node) exchange(ctx context.Context, raw net.Conn, payload []byte) ([]byte, error) {
+	conn := patientConn{raw}
+	stop := context.AfterFunc(ctx, func() { raw.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := writeFrame(conn, payload); err != nil {
 		return nil, err
 	}
-	var led [1]byte
-	if _, err := io.ReadFull(conn, led[:]); err != nil {
-		return nil, err
-	}
-	if led[0] == answeredNotLead {
-		return nil, ErrNotLeader
+	for led := [1]byte{stillAtWork}; led[0] == stillAtWork; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if _, err := io.ReadFull(conn, led[:]); err != nil {
+			return nil, err
+		}
+		if led[0] == answeredNotLead {
+			return nil, ErrNotLeader
+		}
 	}
 	return readFrame(conn, forwardAnswerLimit)
 }
 
 // HandleForwarded sets what answers requests that other nodes forward to this one
 // while it leads. The handler gets the payload for itself, and a context that ends
-// with the node or after the longest wait of an operation.
+// with the node or when the other side has gone.
 func (n *Node) HandleForwarded(handler func(ctx context.Context, payload []byte) []byte) {
 	n.handler.Store(&handler)
 }
@@ -117,21 +119,33 @@ func (n *Node) serveForwarded(conn net.Conn, _ party) {
 }
 
 func (n *Node) answerForwarded(conn net.Conn, payload []byte) error {
-	ctx, cancel := context.WithTimeout(n.ctx, n.forwardTimeout())
+	patient := patientConn{conn}
+	handler := n.handler.Load()
+	if handler == nil || n.leading() == nil {
+		_, err := patient.Write([]byte{answeredNotLead})
+		return err
+	}
+	ctx, cancel := context.WithCancel(n.ctx)
 	defer cancel()
-	led := []byte{answeredNotLead}
-	var answer []byte
-	if handler := n.handler.Load(); handler != nil && n.leading() != nil {
-		led[0] = answeredByLeader
-		answer = (*handler)(ctx, payload)
+	answered := make(chan []byte, 1)
+	go func() { answered <- (*handler)(ctx, payload) }()
+	signs := time.NewTicker(workSign)
+	defer signs.Stop()
+	for {
+		select {
+		case answer := <-answered:
+			if _, err := patient.Write([]byte{answeredByLeader}); err != nil {
+				return err
+			}
+			return writeFrame(patient, answer)
+		case <-signs.C:
+			if _, err := patient.Write([]byte{stillAtWork}); err != nil {
+				cancel()
+				<-answered
+				return err
+			}
+		}
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(transportTimeout)); err != nil {
-		return err
-	}
-	if _, err := conn.Write(led); err != nil || led[0] == answeredNotLead {
-		return err
-	}
-	return writeFrame(conn, answer)
 }
 
 // forwards keeps connections to the leader, each of which carries one request at a

@@ -136,3 +136,32 @@ func TestFrames(t *testing.T) {
 		_, _ = readFrame(bytes.NewReader([]byte{0x10, 0, 0, 0, 1}), 1<<30)
 	}), 100.0)
 }
+
+// A write of many parts may take longer than any wait for one of them, as long as
+// its caller waits and its leader is there.
+func TestForwardWaitsForALongAnswer(t *testing.T) {
+	c := startCluster(t, nil)
+	ended := make(chan error, 1)
+	for _, n := range c.nodes {
+		n.HandleForwarded(func(ctx context.Context, payload []byte) []byte {
+			d, err := time.ParseDuration(string(payload))
+			if err == nil {
+				err = wait(ctx, d)
+			}
+			ended <- err
+			return payload
+		})
+	}
+	follower := c.nodes[c.followers()[0]]
+	took := transportTimeout + workSign
+	answer, err := follower.Forward(t.Context(), []byte(took.String()))
+	require.NoError(t, err)
+	require.Equal(t, took.String(), string(answer))
+	require.NoError(t, <-ended)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = follower.Forward(ctx, []byte("1h"))
+	requireCode(t, err, ops.OutcomeUnknown)
+	require.ErrorIs(t, <-ended, context.Canceled, "the leader hears that nobody waits")
+}

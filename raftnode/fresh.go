@@ -30,15 +30,22 @@ func (f *freshness) observe(rpc *raft.RPC, term uint64) {
 	if !ok || m.Term < term || m.LeaderCommitIndex == 0 {
 		return
 	}
+	f.reported(m.LeaderCommitIndex)
+}
+
+// reported notes what is committed at this moment, and says whether the state holds
+// it. A leader reports to itself.
+func (f *freshness) reported(commit uint64) (holds bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	f.settle()
-	if f.applied(m.LeaderCommitIndex) {
+	if holds = f.applied(commit); holds {
 		f.at = now
 	} else if f.pending.commit == 0 {
-		f.pending = report{commit: m.LeaderCommitIndex, at: now}
+		f.pending = report{commit: commit, at: now}
 	}
+	return holds
 }
 
 // settle looks whether the state has reached the pending report.
@@ -46,13 +53,6 @@ func (f *freshness) settle() {
 	if f.pending.commit != 0 && f.applied(f.pending.commit) {
 		f.at, f.pending = f.pending.at, report{}
 	}
-}
-
-// lost notes that this node led until now.
-func (f *freshness) lost(now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.at, f.pending = now, report{}
 }
 
 // staleness is how old the state is at most; Unknown before any leader reported.

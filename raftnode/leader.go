@@ -30,7 +30,6 @@ func (n *Node) lead(notices <-chan bool) {
 			end()
 			n.leads.Store(nil)
 			if !leads {
-				n.fresh.lost(time.Now())
 				n.logger.Info("no longer the leader")
 				continue
 			}
@@ -64,6 +63,7 @@ func (n *Node) takeOver(ctx context.Context) {
 				n.leads.CompareAndSwap(l, nil)
 				return
 			}
+			n.Staleness() // none, from here on
 			n.logger.Info("leader", "term", term)
 			n.run(func() { n.proposeCheckpoints(ctx) })
 			n.manage(ctx)

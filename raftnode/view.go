@@ -37,7 +37,8 @@ type ReadOptions struct {
 type ReadInfo struct {
 	AppliedIndex uint64 // of the state that was read
 	// Staleness is the time since this node's state held all that its leader had
-	// reported committed: 0 on the leader, Unknown when there was no report yet.
+	// reported committed, Unknown when there was no report yet. On the leader it is 0
+	// unless its state is behind its own commit index.
 	Staleness time.Duration
 }
 
@@ -129,7 +130,7 @@ func (n *Node) awaitFresh(ctx context.Context, o ReadOptions) (time.Duration, er
 
 // Staleness is how old this node's state is at most; see ReadInfo.
 func (n *Node) Staleness() time.Duration {
-	if n.leading() != nil {
+	if n.leading() != nil && n.fresh.reported(n.raft.CommitIndex()) {
 		return 0
 	}
 	return n.fresh.staleness()

@@ -238,3 +238,17 @@ func TestDamagedStateIsNotServed(t *testing.T) {
 	require.ErrorIs(t, n.Status().Fatal, store.ErrCorrupt)
 	requireCode(t, n.Ready(), ops.NodeCorrupt)
 }
+
+// A leader whose state lags behind what it has committed says so.
+func TestLeaderIsStaleWhileItsStateLags(t *testing.T) {
+	n := single(t, nil)
+	eventually(t, func() bool { return n.Staleness() == 0 }, "fresh")
+	release := block(t, n)
+	done := start(t, n, t.Context(), "a", 1)
+	eventually(t, func() bool { return n.Staleness() > 3*watchInterval }, "stale")
+	_, _, err := highWatermark(t.Context(), n, ReadOptions{Level: Stale, MaxStaleness: time.Millisecond}, 0)
+	requireCode(t, err, ops.NotCaughtUp)
+	release()
+	require.NoError(t, <-done)
+	eventually(t, func() bool { return n.Staleness() == 0 }, "fresh")
+}

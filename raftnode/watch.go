@@ -75,6 +75,7 @@ func (w *watcher) look(now time.Time) {
 		}
 		return
 	}
+	n.Staleness() // which notes whether the state keeps up
 	reason := n.unfit(now)
 	w.say(reason)
 	if reason == nil || n.soleVoter() || n.transport.layer.isMute() {

@@ -153,9 +153,6 @@ func (c *cluster) followers() []int {
 	return all
 }
 
-// recordsFile is where the store keeps the records of the state.
-const recordsFile = "state.sync"
-
 var testTopic = store.TopicID{15: 1}
 
 // createTopic makes testTopic with partitions 0 to 3 on the leader.

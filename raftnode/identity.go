@@ -96,6 +96,7 @@ const (
 	identityFormat = 2
 	identityFile   = "node.json"
 	stateFile      = "state.db"
+	recordsFile    = "state.sync" // where the store keeps the records of the state
 	logFile        = "raft.db"
 )
 

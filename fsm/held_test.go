@@ -2,9 +2,11 @@ package fsm
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
@@ -126,6 +128,11 @@ func TestHeldEntriesComeAgainAfterAFullDisk(t *testing.T) {
 		for err := m.Flush(); err != nil; err = m.Flush() {
 			require.True(t, store.NoSpace(err))
 			full++
+			taken, err := m.Snapshot()
+			if err == nil {
+				taken.Release()
+			}
+			require.True(t, store.NoSpace(err), "raft would count on all that was answered being in it")
 			require.NoError(t, m.Sync(), "a point without what is held")
 		}
 	}
@@ -133,4 +140,27 @@ func TestHeldEntriesComeAgainAfterAFullDisk(t *testing.T) {
 	require.Positive(t, full)
 	require.Equal(t, want, got)
 	require.Equal(t, whole.meta(t), m.meta(t), "nothing was left out or done twice")
+}
+
+// TestAStoppedMachineHoldsNoTransaction: a snapshot on its way to another node would
+// wait for it, and whoever closes the node for the snapshot.
+func TestAStoppedMachineHoldsNoTransaction(t *testing.T) {
+	m, _ := holding(t, nil)
+	entries := history(t, 3)
+	m.ApplyBatch(entries[:4])
+	taken, err := m.Snapshot()
+	require.NoError(t, err)
+	m.ApplyBatch(entries[4:])
+	tooLarge := position(4, raft.ServerID(strings.Repeat("n", store.MaxPart)))
+	require.ErrorIs(t, taken.Persist(positionSink{at: tooLarge}), ErrStopped)
+	free := make(chan error, 1)
+	go func() {
+		s, err := m.store.Snapshot()
+		if err == nil {
+			s.Release()
+		}
+		free <- err
+	}()
+	require.Eventually(t, func() bool { return len(free) == 1 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, <-free)
 }

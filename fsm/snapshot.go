@@ -19,8 +19,14 @@ type PositionSink interface {
 }
 
 // Snapshot takes hold of the present state. raft applies nothing meanwhile, so
-// syncing is left to Persist.
+// syncing is left to Persist. Without space for what is held there is none: raft
+// takes a snapshot to have all that was answered, and would never bring it again.
 func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	if err := f.flush(); err != nil {
+		return nil, err
+	}
 	s, err := f.point()
 	if err != nil {
 		return nil, err
@@ -28,20 +34,10 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	return s, nil
 }
 
-func (f *FSM) point() (*snapshot, error) {
-	f.applying.Lock()
-	defer f.applying.Unlock()
-	return f.pointLocked()
-}
-
-// pointLocked needs applying. Without space for what is held, the point is of the
-// state without it: letting go of the point before may make room.
-func (f *FSM) pointLocked() (*snapshot, error) {
-	err := f.flush()
-	if err != nil && !store.NoSpace(err) {
-		return nil, err
-	}
-	s := &snapshot{fsm: f}
+// point is the state as it is committed, between two transactions. It needs
+// applying, and that no transaction is open.
+func (f *FSM) point() (s *snapshot, err error) {
+	s = &snapshot{fsm: f}
 	s.Point, err = f.store.Point(func(m store.Meta) { s.at = f.positionAt(m) })
 	return s, err
 }
@@ -60,7 +56,18 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 	if !ok {
 		return errors.New("this snapshot can only be recorded, not written")
 	}
-	return s.commit(to.Position())
+	return s.fsm.settle(s.commit(to.Position()))
+}
+
+// settle lets go of what is held once the FSM has stopped beside its open
+// transaction, for which whoever wants a point of the state would wait.
+func (f *FSM) settle(err error) error {
+	if f.Err() != nil {
+		f.applying.Lock()
+		defer f.applying.Unlock()
+		f.held.rollback()
+	}
+	return err
 }
 
 func (s *snapshot) commit(at Position) error {
@@ -71,14 +78,25 @@ func (s *snapshot) commit(at Position) error {
 	return err
 }
 
-// Sync makes the present state the one to recover from. Any goroutine may call it.
+// Sync makes the present state the one to recover from, or without space for what is
+// held the state without it: letting go of the point before may make room. Any
+// goroutine may call it.
 func (f *FSM) Sync() error {
-	s, err := f.point()
+	s, err := f.flushedPoint()
 	if err != nil {
 		return err
 	}
 	defer s.Release()
-	return s.commit(s.at)
+	return f.settle(s.commit(s.at))
+}
+
+func (f *FSM) flushedPoint() (*snapshot, error) {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	if err := f.flush(); err != nil && !store.NoSpace(err) {
+		return nil, err
+	}
+	return f.point()
 }
 
 // Received is a state that another node has sent, as a reader for Restore: it is
@@ -138,7 +156,7 @@ func (f *FSM) install(r *Received) error {
 	}
 	if r.Info().Index <= f.Applied() {
 		f.moveTo(r.At)
-		s, err := f.pointLocked()
+		s, err := f.point()
 		if err != nil {
 			return err
 		}

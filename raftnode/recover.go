@@ -55,7 +55,8 @@ type RecoverMember struct {
 // members that come back after all are refused. The other peers become learners
 // that are waited for: each is taken in when it starts with an empty directory.
 // peers names this node too; empty is this node alone at the address it had. If it
-// is interrupted it is to be run again. Errors: ErrLocked while the node runs,
+// is interrupted it is to be run again, with peers: the node has left its cluster by
+// then. Errors: ErrLocked while the node runs,
 // ErrNotDataDir, ErrLogDamaged, ErrLogLost, store.ErrCorrupt, or about the peers.
 func RecoverDir(ctx context.Context, child store.Child, dir string, peers []Peer, dryRun bool) (r RecoverReport, err error) {
 	id, lock, err := lockStopped(dir)
@@ -73,12 +74,17 @@ func RecoverDir(ctx context.Context, child store.Child, dir string, peers []Peer
 	if err != nil {
 		return r, err
 	}
-	mark := &raft.Log{Index: r.LastIndex + 1, Term: max(r.LastTerm, r.CurrentTerm), Type: raft.LogNoop}
-	if err := rewriteMembers(child, dir, mark, servers); err != nil {
+	// First: what follows commits what the old cluster may not have, so from here on
+	// the directory must never take part in it again, whatever happens.
+	if err := next.save(dir); err != nil {
 		return r, err
 	}
+	mark := &raft.Log{Index: r.LastIndex + 1, Term: max(r.LastTerm, r.CurrentTerm), Type: raft.LogNoop}
+	if err := rewriteMembers(child, dir, mark, servers); err != nil {
+		return r, fmt.Errorf("the node has left its cluster and is not recovered yet; run it again, with peers: %w", err)
+	}
 	r.NewInstance, r.NewClusterID = next.Instance.String(), next.Cluster.String()
-	return r, next.save(dir) // last: until then, the node finds itself no member
+	return r, nil
 }
 
 // examine reads everything and changes nothing.

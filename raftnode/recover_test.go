@@ -84,6 +84,36 @@ func TestRecover(t *testing.T) {
 	c.settled()
 }
 
+// A node that was recovered in part holds what its cluster may never have committed.
+func TestRecoverInterruptedLeavesTheCluster(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	createTopic(t, n)
+	before := n.self()
+	require.NoError(t, n.Close())
+	peers := []Peer{{"n1", n.advertised}}
+
+	inTheWay := filepath.Join(config.DataDir, stateFile+".install", "x")
+	require.NoError(t, os.MkdirAll(inTheWay, 0o700))
+	_, err = RecoverDir(t.Context(), store.Child{}, config.DataDir, peers, false)
+	require.ErrorContains(t, err, "run it again")
+	id, err := readIdentity(config.DataDir)
+	require.NoError(t, err)
+	require.NotEqual(t, before.Cluster, id.Cluster)
+	require.NotEqual(t, before.Instance, id.Instance)
+
+	require.NoError(t, os.RemoveAll(filepath.Dir(inTheWay)))
+	_, err = RecoverDir(t.Context(), store.Child{}, config.DataDir, nil, false)
+	require.ErrorContains(t, err, "peers: must be given")
+	r := recoverDir(t, config, peers, false)
+	n = openNode(t, config)
+	ready(t, n)
+	require.Equal(t, r.NewClusterID, n.Status().ClusterID)
+	mustCommit(t, n, "a", 0)
+}
+
 // entryOf is the log entry of a commit.
 func entryOf(t *testing.T, n *Node, key string) []byte {
 	t.Helper()

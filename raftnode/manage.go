@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,13 +20,29 @@ func (n *Node) manage(ctx context.Context) {
 		if wait(ctx, n.config.pollInterval) != nil {
 			return
 		}
-		if c, ok := n.nextChange(); ok {
-			if err := n.carryOut(ctx, c.apply); err != nil && ctx.Err() == nil {
-				n.logger.Warn("cannot change the members yet", "node", nameOf(c.id), "reason", c.reason, "error", err)
-			} else if err == nil {
-				n.logger.Info("changed the members", "node", nameOf(c.id), "instance", instanceOf(c.id), "reason", c.reason)
-			}
+		if _, ok := n.nextChange(); ok {
+			n.takeStep(ctx)
 		}
+	}
+}
+
+// takeStep makes the next change. What it is is looked at again once nobody else
+// changes the members: a node that was just removed must not be promoted.
+func (n *Node) takeStep(ctx context.Context) {
+	err := n.changeAlone(ctx, func(ctx context.Context) error {
+		c, ok := n.nextChange()
+		if !ok {
+			return nil
+		}
+		err := n.carryOut(ctx, c)
+		if err == nil {
+			n.logger.Info("changed the members", "node", nameOf(c.id), "instance", instanceOf(c.id), "reason", c.reason)
+			return nil
+		}
+		return fmt.Errorf("%s, instance %s: %s: %w", nameOf(c.id), instanceOf(c.id), c.reason, err)
+	})
+	if err != nil && ctx.Err() == nil {
+		n.logger.Warn("cannot change the members yet", "error", err)
 	}
 }
 
@@ -150,8 +167,9 @@ func (n *Node) outvotes(servers []raft.Server, id raft.ServerID) bool {
 	return answer > rest/2
 }
 
-// carryOut makes one change of the configuration, and waits until it is committed.
-func (n *Node) carryOut(ctx context.Context, apply func(*raft.Raft) raft.IndexFuture) error {
+// changeAlone runs fn, which decides on changes of the members and carries them out,
+// while nobody else on this node does: what it decides on stays as it is.
+func (n *Node) changeAlone(ctx context.Context, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
@@ -161,7 +179,13 @@ func (n *Node) carryOut(ctx context.Context, apply func(*raft.Raft) raft.IndexFu
 	case <-ctx.Done():
 		return ops.Errorf(ops.NoLeader, "another change of the members is under way: %v", ctx.Err())
 	}
-	err := await(ctx, func() error { return applyError(apply(n.raft).Error()) })
+	return fn(ctx)
+}
+
+// carryOut makes one change of the configuration, and waits until it is committed.
+// It is called within changeAlone.
+func (n *Node) carryOut(ctx context.Context, c change) error {
+	err := await(ctx, func() error { return applyError(c.apply(n.raft).Error()) })
 	if err != nil && ctx.Err() != nil {
 		return unknown("the configuration may have been changed: %v", err)
 	}

@@ -258,6 +258,22 @@ func TestRemove(t *testing.T) {
 	c.settled()
 }
 
+// A node is removed with both of its directories while one replaces the other.
+func TestRemoveWhileBeingReplaced(t *testing.T) {
+	c := startCluster(t, func(config *Config) { config.pollInterval = time.Hour }) // the leader's rules stand still
+	leader := c.nodes[c.leader()]
+	for _, i := range c.followers() {
+		eventually(t, func() bool { return leader.reachable(c.nodes[i].id()) }, "was asked")
+	}
+	lost := c.followers()[0]
+	c.wipe(lost)
+	c.start(lost)
+	eventually(t, func() bool { return len(leader.servers()) == 4 }, "the new directory is beside the old one")
+	require.NoError(t, leader.Remove(t.Context(), c.configs[lost].NodeID, false))
+	require.Len(t, leader.servers(), 2)
+	require.Len(t, voters(leader.servers()), 2)
+}
+
 // A node that slept through its removal finds out when it comes back.
 func TestRemovedWhileAway(t *testing.T) {
 	c := startCluster(t, nil)

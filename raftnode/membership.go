@@ -3,6 +3,7 @@ package raftnode
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/raft"
 
@@ -16,6 +17,10 @@ func (n *Node) readmit(ctx context.Context, from party) error {
 	if n.leading() == nil {
 		return ErrNotLeader
 	}
+	return n.changeAlone(ctx, func(ctx context.Context) error { return n.readmitAlone(ctx, from) })
+}
+
+func (n *Node) readmitAlone(ctx context.Context, from party) error {
 	if (from.Cluster != clusterID{}) {
 		return invalid("a node of cluster %s is not taken in", from.Cluster)
 	}
@@ -41,9 +46,9 @@ func (n *Node) readmit(ctx context.Context, from party) error {
 		return invalid("without %s, the voters that answer are no majority; start the others first", from.NodeID)
 	}
 	if len(others) > 1 { // the one that was to replace the first is gone as well
-		return n.carryOut(ctx, removeServer(others[1].ID, "").apply)
+		return n.carryOut(ctx, removeServer(others[1].ID, ""))
 	}
-	return n.carryOut(ctx, n.newLearner(from).apply)
+	return n.carryOut(ctx, n.newLearner(from))
 }
 
 // answersAt is where a member answers, at this moment.
@@ -91,18 +96,22 @@ func (n *Node) Join(ctx context.Context, p Peer) (instance string, err error) {
 		return "", invalid("addr: %v", errNoReport)
 	}
 	r := said.Report
+	return r.Instance.String(), n.changeAlone(ctx, func(ctx context.Context) error { return n.joinAlone(ctx, r) })
+}
+
+func (n *Node) joinAlone(ctx context.Context, r *nodeReport) error {
 	if _, member := findServer(n.servers(), r.serverID()); member {
-		return r.Instance.String(), nil
+		return nil
 	}
 	if err := n.mayJoin(r); err != nil {
-		return "", err
+		return err
 	}
 	for _, s := range n.servers() {
-		if nameOf(s.ID) == p.ID { // its directory was lost
-			return r.Instance.String(), n.readmit(ctx, r.party)
+		if nameOf(s.ID) == r.NodeID { // its directory was lost
+			return n.readmitAlone(ctx, r.party)
 		}
 	}
-	return r.Instance.String(), n.carryOut(ctx, n.newLearner(r.party).apply)
+	return n.carryOut(ctx, n.newLearner(r.party))
 }
 
 // mayJoin says what is wrong with a node that is to be added.
@@ -132,26 +141,39 @@ func (n *Node) Remove(ctx context.Context, id string, force bool) error {
 	if n.leading() == nil {
 		return ErrNotLeader
 	}
-	servers := n.servers()
-	var target raft.Server
-	for _, s := range servers {
-		if nameOf(s.ID) == id {
-			target = s
-			break
+	self := false
+	err := n.changeAlone(ctx, func(ctx context.Context) error {
+		targets, err := n.removable(id, force)
+		for i := len(targets) - 1; i >= 0 && err == nil; i-- {
+			if self = targets[i].ID == n.id(); !self {
+				err = n.carryOut(ctx, removeServer(targets[i].ID, ""))
+			}
 		}
-	}
-	all := voters(servers)
-	switch {
-	case target.ID == "":
-		return invalid("id: %q is not a member", id)
-	case target.Suffrage == raft.Voter && len(all) == 1:
-		return invalid("id: %s is the only voter", id)
-	case target.Suffrage == raft.Voter && !force && !n.outvotes(servers, target.ID):
-		return invalid("id: without %s, the voters that answer are no majority; start the others first, or force it", id)
-	case target.ID == n.id():
+		return err
+	})
+	if err == nil && self {
 		return n.removeSelf(ctx, force)
 	}
-	return n.carryOut(ctx, removeServer(target.ID, "").apply)
+	return err
+}
+
+// removable is the directories under a name, of which there are two while one
+// replaces the other, in this order. At most one has a vote.
+func (n *Node) removable(id string, force bool) ([]raft.Server, error) {
+	servers := n.servers()
+	targets := slices.DeleteFunc(slices.Clone(servers), func(s raft.Server) bool { return nameOf(s.ID) != id })
+	if len(targets) == 0 {
+		return nil, invalid("id: %q is not a member", id)
+	}
+	for _, voter := range voters(targets) {
+		if len(voters(servers)) == 1 {
+			return nil, invalid("id: %s is the only voter", id)
+		}
+		if !force && !n.outvotes(servers, voter.ID) {
+			return nil, invalid("id: without %s, the voters that answer are no majority; start the others first, or force it", id)
+		}
+	}
+	return targets, nil
 }
 
 // removeSelf hands over, and asks the next leader to remove this node.

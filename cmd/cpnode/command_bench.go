@@ -49,6 +49,7 @@ some GiB of disk; with --quick about a minute and a half.`,
 	flags.BoolVar(&f.quick, "quick", false, "small states and short points")
 	flags.StringSliceVar(&f.options.Work, "work", f.options.Work, "what to measure")
 	flags.IntSliceVar(&f.options.Nodes, "nodes", f.options.Nodes, "cluster sizes, of 1 and 3")
+	flags.StringVar(&f.options.Sync, "sync", f.options.Sync, "state.sync of the nodes: "+strings.Join(bench.SyncModes(), ", ")+" (interval, and always beside for commit)")
 	flags.DurationVar(&f.options.Duration, "duration", f.options.Duration, "length of a measured point")
 	flags.StringVar(&f.options.Dir, "dir", "", "where to keep state while it runs (default: the temporary directory)")
 	f.output = addOutputFlag(c)

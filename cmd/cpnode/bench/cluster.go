@@ -22,8 +22,9 @@ type cluster struct {
 	leader  *raftnode.Node
 }
 
-// newCluster starts nodes under dir, which it makes and removes.
-func newCluster(ctx context.Context, parent string, nodes int) (*cluster, error) {
+// newCluster starts nodes under a directory that it makes and removes. sync is
+// their state.sync.
+func newCluster(ctx context.Context, parent string, nodes int, sync string) (*cluster, error) {
 	dir, err := os.MkdirTemp(parent, "cluster-")
 	if err != nil {
 		return nil, err
@@ -32,10 +33,18 @@ func newCluster(ctx context.Context, parent string, nodes int) (*cluster, error)
 	if c.configs, err = clusterConfigs(dir, nodes); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
+	c.configure(func(config *raftnode.Config) { config.StateSync = sync })
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
 	return c, nil
+}
+
+// configure changes the nodes' configurations, which counts from the next open on.
+func (c *cluster) configure(change func(*raftnode.Config)) {
+	for i := range c.configs {
+		change(&c.configs[i])
+	}
 }
 
 func clusterConfigs(dir string, nodes int) ([]raftnode.Config, error) {
@@ -70,6 +79,14 @@ func freeAddr() (string, error) {
 
 // open starts the nodes and waits until all are ready.
 func (c *cluster) open(ctx context.Context) error {
+	if err := c.start(); err != nil {
+		return err
+	}
+	return c.awaitReady(ctx)
+}
+
+// start starts the nodes.
+func (c *cluster) start() error {
 	c.nodes, c.leader = nil, nil
 	for _, config := range c.configs {
 		n, err := raftnode.Open(config)
@@ -78,6 +95,11 @@ func (c *cluster) open(ctx context.Context) error {
 		}
 		c.nodes = append(c.nodes, n)
 	}
+	return nil
+}
+
+// awaitReady waits until all nodes are ready and one of them leads.
+func (c *cluster) awaitReady(ctx context.Context) error {
 	return poll(ctx, "a cluster that is ready", func() bool {
 		c.leader = nil
 		for i, n := range c.nodes {

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -111,15 +110,6 @@ func commit() string {
 		}
 	}
 	return revision + dirty
-}
-
-// cpuTime is what this process has used of the processors.
-func cpuTime() (time.Duration, error) {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0, fmt.Errorf("processor time: %w", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
 // anonymousBytes is the memory of this process that is not page cache; ok is

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cpnode/cpnode/raftnode"
 )
 
 // Options say what to measure and at which size.
@@ -13,6 +15,9 @@ type Options struct {
 	Work []string
 	// Nodes are the cluster sizes to measure, of 1 and 3.
 	Nodes []int
+	// Sync is state.sync of the nodes, of [SyncModes]; "both" is interval, with the
+	// lines of "always" beside for commit.
+	Sync string
 	// Duration is the length of each measured point.
 	Duration time.Duration
 	// Dir is where state is kept while it runs; everything made there is removed.
@@ -24,10 +29,27 @@ type Options struct {
 	Progress func(string)
 }
 
+// syncBoth is interval, and always too where it matters most.
+const syncBoth = "both"
+
+// SyncModes are what Options.Sync may be.
+func SyncModes() []string {
+	return []string{raftnode.StateSyncInterval, raftnode.StateSyncAlways, syncBoth}
+}
+
+// stateSync is that of the nodes where nothing else is said.
+func (o Options) stateSync() string {
+	if o.Sync == syncBoth {
+		return raftnode.StateSyncInterval
+	}
+	return o.Sync
+}
+
 // Scale is the size of the states that are measured.
 type Scale struct {
 	Name string `json:"name"`
-	// Batches are stored for find, list-offsets, delete-topic, restart and size.
+	// Batches are stored for find, list-offsets, delete-topic, snapshot, catch-up,
+	// restart and size.
 	Batches int `json:"batches"`
 	// Drained is how many batches purge, prune and retention remove.
 	Drained int `json:"drained"`
@@ -56,7 +78,7 @@ const (
 
 // DefaultOptions measure everything at full size.
 func DefaultOptions() Options {
-	return Options{Work: WorkNames(), Nodes: []int{1, 3}, Duration: FullDuration, Scale: FullScale()}
+	return Options{Work: WorkNames(), Nodes: []int{1, 3}, Sync: raftnode.StateSyncInterval, Duration: FullDuration, Scale: FullScale()}
 }
 
 // Bounds of Options.
@@ -82,6 +104,9 @@ func (o Options) Validate() error {
 		if n != 1 && n != 3 {
 			return fmt.Errorf("nodes: %d is not measured; allowed are 1 and 3", n)
 		}
+	}
+	if !slices.Contains(SyncModes(), o.Sync) {
+		return fmt.Errorf("sync: %q is not known; allowed are %s", o.Sync, strings.Join(SyncModes(), ", "))
 	}
 	if o.Duration < minDuration || o.Duration > maxDuration {
 		return fmt.Errorf("duration: %s is not between %s and %s", o.Duration, minDuration, maxDuration)

@@ -30,6 +30,8 @@ func works() []work {
 		{"prune", (*runner).prune},
 		{"retention", (*runner).retention},
 		{"idle", (*runner).idle},
+		{"snapshot", (*runner).snapshot},
+		{"catch-up", (*runner).catchUp},
 		{"restart", (*runner).restart},
 		{"size", (*runner).size},
 	}
@@ -49,7 +51,7 @@ type runner struct {
 	options Options
 	dir     string
 	report  *Report
-	stored  *stored // once a work has asked for it
+	stored  map[int]*stored // by nodes, once a work has asked for it
 }
 
 // Run measures what the options name and reports it. It removes what it made on
@@ -64,8 +66,8 @@ func Run(ctx context.Context, options Options) (_ *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	began := time.Now()
-	r := &runner{options: options, dir: dir, report: &Report{
-		Machine: thisMachine(dir, settings()), Scale: options.Scale, Started: began, PointSec: options.Duration.Seconds(),
+	r := &runner{options: options, dir: dir, stored: map[int]*stored{}, report: &Report{
+		Machine: thisMachine(dir, options.settings()), Scale: options.Scale, Started: began, PointSec: options.Duration.Seconds(),
 	}}
 	defer func() { err = errors.Join(err, r.release()) }()
 	for _, w := range works() {
@@ -81,16 +83,17 @@ func Run(ctx context.Context, options Options) (_ *Report, err error) {
 }
 
 // settings are those of the nodes that bear on speed.
-func settings() string {
+func (o Options) settings() string {
 	c := raftnode.DefaultConfig()
-	return fmt.Sprintf("state.sync %s, raft-boltdb, at most %d entries an append, %d rows an entry of a purge", c.StateSync, c.MaxAppendEntries, c.Settings.PurgeRows)
+	return fmt.Sprintf("state.sync %s, raft-boltdb, at most %d entries an append, %d rows an entry of a purge", o.Sync, c.MaxAppendEntries, c.Settings.PurgeRows)
 }
 
 func (r *runner) release() error {
-	if r.stored == nil {
-		return nil
+	var errs []error
+	for _, s := range r.stored {
+		errs = append(errs, s.remove())
 	}
-	return r.stored.remove()
+	return errors.Join(errs...)
 }
 
 func (r *runner) step(format string, args ...any) {
@@ -107,7 +110,12 @@ func (r *runner) add(work, setup, unit string, f Figures) *Line {
 
 // withCluster calls fn with a new cluster, which is removed after.
 func (r *runner) withCluster(ctx context.Context, nodes int, fn func(*cluster) error) error {
-	c, err := newCluster(ctx, r.dir, nodes)
+	return r.withClusterOf(ctx, nodes, r.options.stateSync(), fn)
+}
+
+// withClusterOf is withCluster with a state.sync of its own.
+func (r *runner) withClusterOf(ctx context.Context, nodes int, sync string, fn func(*cluster) error) error {
+	c, err := newCluster(ctx, r.dir, nodes, sync)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 // sample is what one measured point saw: the sorted latencies of its calls.
 type sample struct {
 	took      time.Duration
+	used      usage
 	latencies []time.Duration
 }
 
@@ -42,6 +43,7 @@ func join(samples ...sample) sample {
 	var all sample
 	for _, s := range samples {
 		all.took += s.took
+		all.used = all.used.plus(s.used)
 		all.latencies = append(all.latencies, s.latencies...)
 	}
 	slices.Sort(all.latencies)
@@ -54,6 +56,7 @@ type call func(ctx context.Context, client int) error
 // clients is a closed loop of clients that run until they are stopped.
 type clients struct {
 	began   time.Time
+	before  usage
 	group   *errgroup.Group
 	failed  <-chan struct{} // closed at the first error
 	stopped atomic.Bool
@@ -65,7 +68,7 @@ type clients struct {
 // startClients lets n clients repeat fn. The first error stops all of them.
 func startClients(ctx context.Context, n int, fn call) *clients {
 	group, ctx := errgroup.WithContext(ctx)
-	c := &clients{began: time.Now(), group: group, failed: ctx.Done()}
+	c := &clients{began: time.Now(), before: used(), group: group, failed: ctx.Done()}
 	for i := range n {
 		group.Go(func() error { return c.loop(ctx, i, fn) })
 	}
@@ -91,9 +94,9 @@ func (c *clients) loop(ctx context.Context, client int, fn call) error {
 func (c *clients) stop() (sample, error) {
 	c.stopped.Store(true)
 	err := c.group.Wait()
-	took := time.Since(c.began)
+	took, spent := time.Since(c.began), used().minus(c.before)
 	slices.Sort(c.latencies)
-	return sample{took: took, latencies: c.latencies}, err
+	return sample{took: took, used: spent, latencies: c.latencies}, err
 }
 
 // measure runs n clients for d, after a warm-up of a fifth of it that is not counted.

@@ -24,7 +24,7 @@ const storedPerFile = 10
 
 // newStored loads batches over partitions.
 func (r *runner) newStored(ctx context.Context, nodes, batches, partitions int) (*stored, error) {
-	c, err := newCluster(ctx, r.dir, nodes)
+	c, err := newCluster(ctx, r.dir, nodes, r.options.stateSync())
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +61,19 @@ func (s *stored) readEnds(ctx context.Context) error {
 	return nil
 }
 
-// many is the state of Scale.Batches in up to 1,000 partitions on one node,
-// loaded when it is first asked for and shared by the works that read it.
-func (r *runner) many(ctx context.Context) (*stored, error) {
-	if r.stored == nil {
-		batches := r.options.Scale.Batches
-		r.step("load %d batches", batches)
-		s, err := r.newStored(ctx, 1, batches, storedPartitions(batches, 1000))
-		if err != nil {
-			return nil, err
-		}
-		r.stored = s
+// many is the state of Scale.Batches in up to 1,000 partitions, loaded when it is
+// first asked for and shared by the works that need one.
+func (r *runner) many(ctx context.Context, nodes int) (*stored, error) {
+	if s, ok := r.stored[nodes]; ok {
+		return s, nil
 	}
-	return r.stored, nil
+	batches := r.options.Scale.Batches
+	r.step("load %d batches on %s", batches, nodesText(nodes))
+	s, err := r.newStored(ctx, nodes, batches, storedPartitions(batches, 1000))
+	if err == nil {
+		r.stored[nodes] = s
+	}
+	return s, err
 }
 
 // storedPartitions is most, or what leaves each partition enough batches to find

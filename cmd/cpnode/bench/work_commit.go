@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -42,18 +43,18 @@ func (r *runner) commitPoints(nodes int) []commitPoint {
 		if nodes == 1 && !r.options.Scale.Wide && clients != 1 && clients != manyClients {
 			continue
 		}
-		points = append(points, commitPoint{clients: clients, perFile: 10, partitions: 100})
+		points = append(points, commitPoint{clients: clients, perFile: 10, partitions: usualPartitions})
 	}
 	if nodes == 1 {
 		return points
 	}
 	variants := []commitPoint{
-		{perFile: 1, partitions: 100}, {perFile: 100, partitions: 100}, {perFile: 10, partitions: 100, idempotent: true},
+		{perFile: 1, partitions: usualPartitions}, {perFile: 100, partitions: usualPartitions}, {perFile: 10, partitions: usualPartitions, idempotent: true},
 		{perFile: 10, partitions: 1_000}, {perFile: 10, partitions: 10_000},
 	}
 	for _, p := range variants {
 		for _, clients := range []int{1, manyClients} {
-			if clients == 1 && (!r.options.Scale.Wide || p.partitions > 100) {
+			if clients == 1 && (!r.options.Scale.Wide || p.partitions > usualPartitions) {
 				continue
 			}
 			p.clients = clients
@@ -72,9 +73,31 @@ func (r *runner) commit(ctx context.Context) error {
 			return err
 		}
 		err = r.withCluster(ctx, nodes, func(c *cluster) error { return r.commitOn(ctx, c, floor) })
+		if err == nil && r.options.Sync == syncBoth {
+			err = r.withClusterOf(ctx, nodes, raftnode.StateSyncAlways, func(c *cluster) error { return r.commitAlways(ctx, c, floor) })
+		}
 		if err := errors.Join(err, floor.remove()); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// commitAlways measures the usual commits on nodes that sync the state with every
+// transaction.
+func (r *runner) commitAlways(ctx context.Context, c *cluster, floor *floorCluster) error {
+	t, err := c.createTopic(ctx, usualPartitions)
+	if err != nil {
+		return err
+	}
+	for _, clients := range r.options.Scale.Clients {
+		p := commitPoint{clients: clients, perFile: 10, partitions: usualPartitions}
+		r.step("commit: %s, state.sync always", p.setup(len(c.nodes)))
+		line, err := r.commitPoint(ctx, c, floor, t, p)
+		if err != nil {
+			return err
+		}
+		line.Setup += ", state.sync always"
 	}
 	return nil
 }
@@ -95,16 +118,16 @@ func (r *runner) commitOn(ctx context.Context, c *cluster, floor *floorCluster) 
 		if err != nil {
 			return err
 		}
-		if p == (commitPoint{clients: p.clients, perFile: 10, partitions: 100}) && len(c.nodes) > 1 {
+		if p == (commitPoint{clients: p.clients, perFile: 10, partitions: usualPartitions}) && len(c.nodes) > 1 {
 			rates[p.clients] = line.Rate
 			line.commitTargets(p.clients, rates)
 		}
 	}
-	return r.commitHTTP(ctx, c, topics[httpPartitions])
+	return r.commitHTTP(ctx, c, topics[usualPartitions])
 }
 
-// httpPartitions are those of the usual point, which HTTP is compared on.
-const httpPartitions = 100
+// usualPartitions are those that most targets speak of.
+const usualPartitions = 100
 
 // commitHTTP measures commits over HTTP against the same in process.
 func (r *runner) commitHTTP(ctx context.Context, c *cluster, t topic) error {
@@ -113,7 +136,7 @@ func (r *runner) commitHTTP(ctx context.Context, c *cluster, t topic) error {
 		return err
 	}
 	for _, clients := range []int{1, manyClients} {
-		p := commitPoint{clients: clients, perFile: 10, partitions: httpPartitions}
+		p := commitPoint{clients: clients, perFile: 10, partitions: usualPartitions}
 		setup := p.setup(len(c.nodes)) + ", HTTP"
 		r.step("commit: %s", setup)
 		over, within := newFiles(t, clients, p.perFile, false), newFiles(t, clients, p.perFile, false)
@@ -137,7 +160,9 @@ func (r *runner) commitPoint(ctx context.Context, c *cluster, floor *floorCluste
 	if err != nil {
 		return nil, err
 	}
-	return r.add("commit", p.setup(len(c.nodes)), "files/s", ours.figures()).against("no-op raft", bound.figures()), nil
+	line := r.add("commit", p.setup(len(c.nodes)), "files/s", ours.figures()).against("no-op raft", bound.figures())
+	line.Note = usagePer(ours, bound)
+	return line, nil
 }
 
 // commitTargets are those of three nodes, 10 batches a file and 100 partitions.

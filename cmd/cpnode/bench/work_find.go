@@ -21,7 +21,7 @@ const findSpread = 10
 
 // find measures find-batches over many batches against bare reads of as many rows.
 func (r *runner) find(ctx context.Context) error {
-	s, err := r.many(ctx)
+	s, err := r.many(ctx, 1)
 	if err != nil {
 		return err
 	}

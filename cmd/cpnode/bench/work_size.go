@@ -26,7 +26,7 @@ const (
 
 // size measures the state file and the memory of a node that holds many batches.
 func (r *runner) size(ctx context.Context) error {
-	s, err := r.many(ctx)
+	s, err := r.many(ctx, 1)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cpnode/cpnode/raftnode"
+)
+
+const catchUpStall = 3.0 // p99 of commits over that before
+
+// catchUp wipes a follower of a cluster that holds many batches and whose log does
+// not reach back, and measures commits while it is refilled, until it votes again.
+func (r *runner) catchUp(ctx context.Context) error {
+	if !slices.Contains(r.options.Nodes, 3) {
+		return nil
+	}
+	s, err := r.many(ctx, 3)
+	if err != nil {
+		return err
+	}
+	was := slices.Clone(s.configs)
+	if err := s.takeSnapshots(ctx); err != nil {
+		return err
+	}
+	for _, clients := range []int{1, manyClients} {
+		if err := r.catchUpUnder(ctx, s, clients); err != nil {
+			return err
+		}
+	}
+	if err := s.close(); err != nil {
+		return err
+	}
+	s.configs = was
+	return s.open(ctx)
+}
+
+func (r *runner) catchUpUnder(ctx context.Context, s *stored, clients int) error {
+	setup := fmt.Sprintf("3 nodes, %s, %d batches, a wiped follower", clientsText(clients), s.batches)
+	r.step("catch-up: %s", setup)
+	commit := newFiles(s.topic, clients, storedPerFile, false).commit(s.commitFile)
+	before, err := measure(ctx, clients, r.options.Duration, commit)
+	if err != nil {
+		return err
+	}
+	refill, err := s.refill(ctx, clients, commit)
+	if err != nil {
+		return err
+	}
+	copied, err := copyTime(refill.path, filepath.Join(r.dir, "copy"))
+	if err != nil {
+		return err
+	}
+	line := r.add("catch-up", setup, "files/s", refill.during.figures()).against("before", before.figures())
+	line.atMost("p99 of commits at most 3x", line.P99/line.Floor.P99, catchUpStall)
+	line.Note = fmt.Sprintf("the first byte after %.2f s, installed after %.2f s, a voter after %.2f s",
+		refill.begun.Seconds(), refill.installed.Seconds(), refill.votes.Seconds())
+	line = r.add("catch-up", "  its transfer, checks included", "MB/s", Figures{Rate: megabytes(copied.bytes, refill.installed-refill.begun)})
+	line.against("plain copy, synced", Figures{Rate: megabytes(copied.bytes, copied.took)})
+	line.Note = fmt.Sprintf("%.1f MB", float64(copied.bytes)/1e6)
+	return nil
+}
+
+func megabytes(bytes int64, took time.Duration) float64 { return float64(bytes) / 1e6 / took.Seconds() }
+
+// refill is how a wiped follower came back, in times since it was started.
+type refill struct {
+	begun, installed, votes time.Duration
+	during                  sample // commits from its first byte until it voted
+	path                    string // of its state file
+}
+
+// refill wipes a follower and waits until it votes again, while clients commit.
+func (s *stored) refill(ctx context.Context, clients int, commit call) (f refill, err error) {
+	i := slices.IndexFunc(s.nodes, func(n *raftnode.Node) bool { return n != s.leader })
+	f.path = filepath.Join(s.configs[i].DataDir, "state.db")
+	if err := s.nodes[i].Close(); err != nil {
+		return f, err
+	}
+	if err := os.RemoveAll(s.configs[i].DataDir); err != nil {
+		return f, err
+	}
+	ahead := startClients(ctx, clients, commit)
+	began := time.Now()
+	if s.nodes[i], err = raftnode.Open(s.configs[i]); err != nil {
+		return f, errors.Join(err, stop(ahead))
+	}
+	node := s.nodes[i]
+	err = poll(ctx, "the first byte of a state", func() bool {
+		_, err := os.Stat(f.path + ".install")
+		return err == nil
+	})
+	f.begun = time.Since(began)
+	if err := errors.Join(err, stop(ahead)); err != nil {
+		return f, err
+	}
+	beside := startClients(ctx, clients, commit)
+	err = poll(ctx, "the state", func() bool { return node.Status().AppliedIndex > 0 })
+	f.installed = time.Since(began)
+	if err == nil {
+		err = poll(ctx, "the follower's vote", func() bool { return s.voters(ctx) == len(s.nodes) && node.Ready() == nil })
+	}
+	f.votes = time.Since(began)
+	var stopped error
+	f.during, stopped = beside.stop()
+	return f, errors.Join(err, stopped)
+}
+
+func stop(c *clients) error {
+	_, err := c.stop()
+	return err
+}
+
+// voters is how many members vote; 0 while that is not known, or some do not.
+func (c *cluster) voters(ctx context.Context) int {
+	status, err := c.leader.Cluster(ctx)
+	if err != nil || slices.ContainsFunc(status.Members, func(m raftnode.MemberStatus) bool { return m.Role != "voter" }) {
+		return 0
+	}
+	return len(status.Members)
+}
+
+// copied is a copy of a file.
+type copied struct {
+	bytes int64
+	took  time.Duration
+}
+
+// copyTime copies a file as anybody would, and syncs it.
+func copyTime(from, to string) (c copied, err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return c, err
+	}
+	defer source.Close() //nolint:errcheck // only read
+	target, err := os.Create(to)
+	if err != nil {
+		return c, err
+	}
+	began := time.Now()
+	c.bytes, err = io.Copy(target, source)
+	err = errors.Join(err, dataSync(target), target.Close())
+	c.took = time.Since(began)
+	return c, errors.Join(err, os.Remove(to))
+}

@@ -77,15 +77,19 @@ func (n *Node) nextChange() (change, bool) {
 }
 
 // replaced finishes what readmit began. Of two directories under one name the one
-// added later stays, unless the other still answers.
+// added later stays, unless the other has answered since: what it said before may
+// have been just before it was lost.
 func (n *Node) replaced(servers []raft.Server) (change, bool) {
 	for i, old := range servers {
 		at := slices.IndexFunc(servers[i+1:], func(s raft.Server) bool { return nameOf(s.ID) == nameOf(old.ID) })
-		switch {
-		case at < 0:
-		case n.reachable(old.ID):
-			return removeServer(servers[i+1+at].ID, "the directory that it would replace answers"), true
-		case n.outvotes(servers, old.ID):
+		if at < 0 {
+			continue
+		}
+		added := servers[i+1+at].ID
+		switch since := n.polls.of(added).since; {
+		case !since.IsZero() && n.polls.of(old.ID).at.After(since):
+			return removeServer(added, "the directory that it would replace answers"), true
+		case !n.reachable(old.ID) && n.outvotes(servers, old.ID):
 			return removeServer(old.ID, "replaced by another directory"), true
 		}
 	}

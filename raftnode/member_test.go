@@ -159,6 +159,23 @@ func TestWipedNodeComesBackAsALearner(t *testing.T) {
 	c.settled()
 }
 
+// What a directory last said before it was wiped does not count against the one
+// that takes its place, though the leader has heard it a moment ago.
+func TestNodeThatIsWipedAndStartedAtOnceIsNotRemovedAgain(t *testing.T) {
+	c := startCluster(t, func(config *Config) { config.pollInterval = time.Second })
+	createTopic(t, c.nodes[c.leader()])
+	wiped := c.followers()[0]
+	old := c.nodes[wiped].id()
+	eventually(t, func() bool { return c.nodes[c.leader()].reachable(old) }, "the leader has heard it")
+	c.wipe(wiped)
+	n := c.start(wiped)
+	eventually(t, func() bool { return len(c.nodes[c.leader()].servers()) == 4 }, "it is taken back")
+	eventually(t, func() bool { return len(c.nodes[c.leader()].servers()) == 3 }, "one of the two is removed")
+	_, member := findServer(c.nodes[c.leader()].servers(), n.id())
+	require.True(t, member, "it is the other one")
+	eventually(t, func() bool { return len(voters(c.nodes[c.leader()].servers())) == 3 }, "it votes")
+}
+
 // A node is not replaced while it runs.
 func TestSecondNodeOfANameIsNotReadmitted(t *testing.T) {
 	c := startCluster(t, nil)

@@ -16,9 +16,12 @@ const flushDelay = 10 * time.Millisecond
 // flusher ends the state machine's open transaction in time.
 type flusher struct {
 	held, urgent chan struct{} // of one element
+	stop         chan struct{} // closed when raft has ended
 }
 
-func newFlusher() flusher { return flusher{make(chan struct{}, 1), make(chan struct{}, 1)} }
+func newFlusher() flusher {
+	return flusher{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})}
+}
 
 // hold is fsm.Owner's Held.
 func (f flusher) hold(urgent bool) {
@@ -32,7 +35,8 @@ func (f flusher) hold(urgent bool) {
 	}
 }
 
-// flushState runs as long as the node does.
+// flushState runs until raft has ended, which is later than the node's context: what
+// raft waits for when it ends can itself wait for the open transaction.
 func (n *Node) flushState() {
 	wait := n.starve("entries", &n.space.apply)
 	for {
@@ -42,10 +46,10 @@ func (n *Node) flushState() {
 			select {
 			case <-n.flusher.urgent:
 			case <-time.After(flushDelay):
-			case <-n.ctx.Done():
+			case <-n.flusher.stop:
 				return
 			}
-		case <-n.ctx.Done():
+		case <-n.flusher.stop:
 			return
 		}
 		for err := n.fsm.Flush(); store.NoSpace(err) && wait(err); {

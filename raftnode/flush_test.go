@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/fsm"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -46,4 +48,29 @@ func TestWhatWasAnsweredIsNotMissed(t *testing.T) {
 		require.NoError(t, err)
 		require.NotZero(t, purge.Index, "a purge right after the delete")
 	}
+}
+
+// A snapshot that is being sent when the node closes waits for the open transaction,
+// and raft's end for the snapshot.
+func TestOpenTransactionEndsWhileTheNodeCloses(t *testing.T) {
+	n := openNode(t, testConfig(t, "n1"))
+	ready(t, n)
+	createTopic(t, n)
+	mustCommit(t, n, "a", 0)
+	entry := raft.Log{}
+	require.NoError(t, n.log.GetLog(n.raft.LastIndex(), &entry))
+	n.cancel()
+	eventually(t, func() bool { return n.raft.State() == raft.Shutdown }, "raft ends")
+	entry.Index++
+	require.NoError(t, n.fsm.ApplyBatch([]*raft.Log{&entry})[0].(fsm.Result).Err)
+	sent := make(chan error, 1)
+	go func() {
+		s, err := n.store.Snapshot()
+		if err == nil {
+			s.Release()
+		}
+		sent <- err
+	}()
+	eventually(t, func() bool { return len(sent) == 1 }, "the snapshot is there")
+	require.NoError(t, <-sent)
 }

@@ -433,6 +433,7 @@ func (n *Node) release() error {
 	if n.raft != nil {
 		errs = append(errs, n.raft.Shutdown().Error())
 	}
+	close(n.flusher.stop)
 	if n.transport != nil {
 		errs = append(errs, n.transport.Close())
 	}

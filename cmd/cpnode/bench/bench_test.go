@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 func tinyOptions(t *testing.T) Options {
 	o := DefaultOptions()
 	o.Dir = t.TempDir()
-	o.Duration = minDuration
+	o.Duration, o.Sync = minDuration, syncBoth
 	o.Scale = Scale{Name: "tiny", Batches: 4000, Drained: 2000, Clients: []int{1, 64}}
 	return o
 }
@@ -34,6 +35,7 @@ func TestRunMeasuresEveryWork(t *testing.T) {
 		measured = append(measured, s.work)
 	}
 	require.Equal(t, WorkNames(), measured)
+	require.True(t, slices.ContainsFunc(report.Lines, func(l Line) bool { return strings.HasSuffix(l.Setup, ", state.sync always") }))
 	for _, l := range report.Lines {
 		require.True(t, l.Rate > 0 || l.P50 > 0, "%s, %s: %+v", l.Work, l.Setup, l.Figures)
 		require.LessOrEqual(t, l.P50, l.Max, "%s, %s", l.Work, l.Setup)
@@ -66,9 +68,10 @@ func TestRunStopsWhenItIsCancelled(t *testing.T) {
 
 func TestValidateNamesTheOption(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		`work: "comit" is not known`:   func(o *Options) { o.Work = []string{"find", "comit"} },
-		"work: names nothing":          func(o *Options) { o.Work = nil },
-		"nodes: 2 is not measured":     func(o *Options) { o.Nodes = []int{2} },
+		`work: "comit" is not known`: func(o *Options) { o.Work = []string{"find", "comit"} },
+		"work: names nothing":        func(o *Options) { o.Work = nil },
+		"nodes: 2 is not measured":   func(o *Options) { o.Nodes = []int{2} },
+		`sync: "never" is not known; allowed are interval, always, both`: func(o *Options) { o.Sync = "never" },
 		"nodes: names nothing":         func(o *Options) { o.Nodes = nil },
 		"duration: 1ms is not between": func(o *Options) { o.Duration = time.Millisecond },
 	} {

@@ -77,7 +77,7 @@ func startClients(ctx context.Context, n int, fn call) *clients {
 
 func (c *clients) loop(ctx context.Context, client int, fn call) error {
 	mine := make([]time.Duration, 0, 4096)
-	for !c.stopped.Load() {
+	for len(mine) == 0 || !c.stopped.Load() { // once at least: what is measured may be over soon
 		began := time.Now()
 		if err := fn(ctx, client); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 const catchUpStall = 3.0 // p99 of commits over that before
 
 // catchUp wipes a follower of a cluster that holds many batches and whose log does
-// not reach back, and measures commits while it is refilled, until it votes again.
+// not reach back, and measures commits while it is refilled.
 func (r *runner) catchUp(ctx context.Context) error {
 	if !slices.Contains(r.options.Nodes, 3) {
 		return nil
@@ -59,8 +59,8 @@ func (r *runner) catchUpUnder(ctx context.Context, s *stored, clients int) error
 	}
 	line := r.add("catch-up", setup, "files/s", refill.during.figures()).against("before", before.figures())
 	line.atMost("p99 of commits at most 3x", line.P99/line.Floor.P99, catchUpStall)
-	line.Note = fmt.Sprintf("the first byte after %.2f s, installed after %.2f s, a voter after %.2f s",
-		refill.begun.Seconds(), refill.installed.Seconds(), refill.votes.Seconds())
+	line.Note = fmt.Sprintf("%d commits during; the first byte after %.2f s, installed after %.2f s, a voter after %.2f s",
+		len(refill.during.latencies), refill.begun.Seconds(), refill.installed.Seconds(), refill.votes.Seconds())
 	line = r.add("catch-up", "  its transfer, checks included", "MB/s", Figures{Rate: megabytes(copied.bytes, refill.installed-refill.begun)})
 	line.against("plain copy, synced", Figures{Rate: megabytes(copied.bytes, copied.took)})
 	line.Note = fmt.Sprintf("%.1f MB", float64(copied.bytes)/1e6)
@@ -72,7 +72,7 @@ func megabytes(bytes int64, took time.Duration) float64 { return float64(bytes) 
 // refill is how a wiped follower came back, in times since it was started.
 type refill struct {
 	begun, installed, votes time.Duration
-	during                  sample // commits from its first byte until it voted
+	during                  sample // commits from its first byte until it was ready
 	path                    string // of its state file
 }
 
@@ -93,8 +93,8 @@ func (s *stored) refill(ctx context.Context, clients int, commit call) (f refill
 	}
 	node := s.nodes[i]
 	err = poll(ctx, "the first byte of a state", func() bool {
-		_, err := os.Stat(f.path + ".install")
-		return err == nil
+		_, err := os.Stat(f.path + ".install") // which a small state has only for a moment
+		return err == nil || node.Status().AppliedIndex > 0
 	})
 	f.begun = time.Since(began)
 	if err := errors.Join(err, stop(ahead)); err != nil {
@@ -104,12 +104,23 @@ func (s *stored) refill(ctx context.Context, clients int, commit call) (f refill
 	err = poll(ctx, "the state", func() bool { return node.Status().AppliedIndex > 0 })
 	f.installed = time.Since(began)
 	if err == nil {
-		err = poll(ctx, "the follower's vote", func() bool { return s.voters(ctx) == len(s.nodes) && node.Ready() == nil })
+		err = poll(ctx, "what came after the state", func() bool { return node.Ready() == nil })
 	}
-	f.votes = time.Since(began)
 	var stopped error
 	f.during, stopped = beside.stop()
-	return f, errors.Join(err, stopped)
+	if err := errors.Join(err, stopped); err != nil {
+		return f, err
+	}
+	err = poll(ctx, "the follower's vote", func() bool { return s.voters(ctx) == len(s.nodes) })
+	f.votes = time.Since(began)
+	received, counted := s.timings(restoreMetric)
+	if err := errors.Join(err, counted); err != nil {
+		return f, err
+	}
+	if received.count == 0 {
+		return f, errors.New("the follower was filled from the log, which reached back")
+	}
+	return f, nil
 }
 
 func stop(c *clients) error {

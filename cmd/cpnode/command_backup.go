@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,10 @@ new cluster of it.`,
 	f := addClientFlags(c)
 	yes := c.Flags().Bool("yes", false, "replace FILE if it exists, without asking")
 	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
-		if _, err := os.Stat(args[0]); err == nil {
+		if there, err := os.Stat(args[0]); err == nil {
+			if !there.Mode().IsRegular() {
+				return usagef("FILE: %s is not a regular file, and would be replaced by one", args[0])
+			}
 			if err := confirmed(cmd, *yes, args[0]+" exists. Replace it?"); err != nil {
 				return err
 			}
@@ -58,22 +62,47 @@ type backedUp struct {
 // backup leaves a whole file at path, or what was there before.
 func backup(ctx context.Context, client *api.Client, path string, progress io.Writer) (made backedUp, err error) {
 	partial := path + ".tmp"
-	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := openPartial(partial)
 	if err != nil {
 		return made, err
 	}
+	defer func() { err = errors.Join(err, file.Close()) }() // and with it the lock, once it has its name
 	info, err := client.Backup(ctx, file, showBytes(progress))
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(err, file.Sync()); err != nil {
 		return made, errors.Join(err, os.Remove(partial))
 	}
 	if err := os.Rename(partial, path); err != nil {
 		return made, errors.Join(err, os.Remove(partial))
 	}
-	written, err := os.Stat(path)
+	written, err := file.Stat()
 	if err != nil {
 		return made, err
 	}
 	return backedUp{path, written.Size(), info.Index, info.Term}, syncParent(path)
+}
+
+// openPartial opens the file that a backup arrives in for this process alone: two
+// in one file would make a mixture that neither has checked.
+func openPartial(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is being written by another backup: %w", path, err), f.Close())
+	}
+	mine, err := f.Stat()
+	named, nameErr := os.Stat(path)
+	switch {
+	case err != nil || nameErr != nil || !os.SameFile(mine, named):
+		err = errors.Join(fmt.Errorf("%s was taken by another backup, which has ended; try again", path), err)
+	default:
+		err = f.Truncate(0) // of a backup that was interrupted
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // showBytes shows how much of how much has come, about ten times a second.

@@ -34,6 +34,20 @@ func TestBackupOfARunningNode(t *testing.T) {
 	require.Contains(t, r.stderr, "state.cpnode exists. Replace it? [y/N]")
 	require.Contains(t, mustRun(t, "backup", file, endpoint, "--yes"), "everything up to index")
 
+	other, err := openPartial(file + ".tmp")
+	require.NoError(t, err)
+	r = cpnode(t, "backup", file, endpoint, "--yes")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, "is being written by another backup")
+	require.FileExists(t, file+".tmp", "it is the other's")
+	require.NoError(t, other.Close())
+	mustRun(t, "backup", file, endpoint, "--yes")
+	for _, path := range []string{os.DevNull, t.TempDir()} {
+		r = cpnode(t, "backup", path, endpoint, "--yes")
+		require.Equal(t, exitUsage, r.code)
+		require.Contains(t, r.stderr, "is not a regular file")
+	}
+
 	n.kill()
 	before, err := os.ReadFile(file)
 	require.NoError(t, err)

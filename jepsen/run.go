@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -29,7 +28,7 @@ func run(ctx context.Context, o options, out io.Writer) (*checker.Report, error)
 	if err := os.Mkdir(o.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := provideBinary(ctx, o); err != nil {
+	if err := cluster.Provide(ctx, o.binary, filepath.Join(o.dir, checker.BinaryFile)); err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(out, "seed %d; %d faults, %d operations, %d nodes under %s\n", o.seed, o.faults, o.operations, o.nodes, o.dir)
@@ -41,22 +40,6 @@ func run(ctx context.Context, o options, out io.Writer) (*checker.Report, error)
 		return nil, err
 	}
 	return report, printReport(report, o, out)
-}
-
-// provideBinary puts the binary that is to run into the directory, so that the run
-// can be judged and repeated with it.
-func provideBinary(ctx context.Context, o options) error {
-	target := filepath.Join(o.dir, checker.BinaryFile)
-	if o.binary == "" {
-		build := exec.CommandContext(ctx, "go", "build", "-o", target, "github.com/cpnode/cpnode/cmd/cpnode")
-		build.Stderr = os.Stderr
-		return build.Run()
-	}
-	data, err := os.ReadFile(o.binary)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(target, data, 0o700)
 }
 
 // record runs cluster, clients and faults, from the first start of the nodes until
@@ -98,7 +81,7 @@ type running struct {
 // work lets clients work through all faults, until enough is recorded, and then
 // reads everything from every node.
 func (r *running) work(ctx context.Context) error {
-	config := workload.Config{Seed: r.seed, Operations: r.operations, Duration: time.Duration(max(1, r.faults)) * nemesis.Period}
+	config := workload.Config{Readers: workload.ReadersPerNode * r.nodes, Seed: r.seed, Operations: r.operations, Duration: time.Duration(max(1, r.faults)) * nemesis.Period}
 	for _, n := range r.cluster.Nodes {
 		config.Nodes = append(config.Nodes, workload.Endpoint{ID: n.ID, URL: n.URL()})
 	}

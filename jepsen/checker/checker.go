@@ -60,9 +60,27 @@ func Check(ctx context.Context, dir string, config Config) (*Report, error) {
 	return r, nil
 }
 
+// CheckSoFar does the checks in linear time of a history that goes on, read at a
+// moment when no operation was under way.
+func CheckSoFar(records []*history.Record) (*Verdict, error) {
+	v := &Verdict{}
+	_, err := v.checkAnswers(records)
+	return v, err
+}
+
 // checkHistory does all checks of a history; drawings are written to dir unless it
 // is empty.
 func (v *Verdict) checkHistory(records []*history.Record, config Config, dir string) (*parsed, error) {
+	p, err := v.checkAnswers(records)
+	if err != nil {
+		return nil, err
+	}
+	p.checkHeld(v)
+	return p, p.checkLinearizable(v, config, dir)
+}
+
+// checkAnswers holds the answers against each other.
+func (v *Verdict) checkAnswers(records []*history.Record) (*parsed, error) {
 	p, err := parse(records, v)
 	if err != nil {
 		return nil, err
@@ -74,8 +92,7 @@ func (v *Verdict) checkHistory(records []*history.Record, config Config, dir str
 		}
 	}
 	p.checkWhole(v)
-	p.checkHeld(v)
-	return p, p.checkLinearizable(v, config, dir)
+	return p, nil
 }
 
 // checkLinearizable searches partition by partition.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +28,10 @@ const (
 
 // Cluster is nodes on loopback that share a list of peers.
 type Cluster struct {
-	Nodes  []*Node
-	binary string // of cpnode
-	dir    string // holds a directory and a log file for each node
+	Nodes   []*Node
+	dropped []*Node
+	binary  string // of cpnode
+	dir     string // holds a directory and a log file for each node
 }
 
 // New makes nodes with these ids under dir; none runs yet. Their --peers name all of
@@ -54,15 +56,18 @@ func New(binary, dir string, ids ...string) (*Cluster, error) {
 // come after those that every node needs.
 func (c *Cluster) Add(id string, flags ...string) (*Node, error) {
 	n := &Node{ID: id, Dir: filepath.Join(c.dir, id), Flags: flags, binary: c.binary}
-	var err error
-	if n.HTTPAddr, err = freeAddr(); err != nil {
-		return nil, err
-	}
-	if n.RaftAddr, err = freeAddr(); err != nil {
+	if err := n.Move(); err != nil {
 		return nil, err
 	}
 	c.Nodes = append(c.Nodes, n)
 	return n, nil
+}
+
+// Drop takes a node out of those that are started, waited for and stopped together.
+// It is left as it is, until Close.
+func (c *Cluster) Drop(n *Node) {
+	c.Nodes = slices.DeleteFunc(c.Nodes, func(other *Node) bool { return other == n })
+	c.dropped = append(c.dropped, n)
 }
 
 // Start starts what is down, and waits until all nodes are ready.
@@ -98,16 +103,16 @@ func (c *Cluster) Stop() error {
 
 // Close leaves no process behind. It may be called at any time, also twice.
 func (c *Cluster) Close() {
-	for _, n := range c.Nodes {
+	for _, n := range slices.Concat(c.Nodes, c.dropped) {
 		n.Kill()
 	}
 }
 
 // Leader waits until a node leads, which a read that a majority confirmed says.
 func (c *Cluster) Leader(ctx context.Context) (leader *Node, err error) {
-	return leader, eventually(ctx, "a leader", func() (bool, error) {
+	return leader, Eventually(ctx, "a leader", func() (bool, error) {
 		for _, n := range c.Nodes {
-			info, err := n.ask(ctx)
+			info, err := n.Ask(ctx)
 			if err == nil {
 				leader = c.Node(info.Leader)
 				return leader != nil, nil
@@ -130,13 +135,13 @@ func (c *Cluster) Node(id string) *Node {
 // Settle waits until all nodes have applied the same entries, and returns the index
 // of the last one. It means something when nobody writes any more.
 func (c *Cluster) Settle(ctx context.Context) (index uint64, err error) {
-	return index, eventually(ctx, "all nodes to apply the same entries", func() (bool, error) {
+	return index, Eventually(ctx, "all nodes to apply the same entries", func() (bool, error) {
 		// What a leader had begun before is done once it confirms a read.
-		if _, err := c.Nodes[0].ask(ctx); err != nil {
+		if _, err := c.Nodes[0].Ask(ctx); err != nil {
 			return false, nil //nolint:nilerr // it is asked again
 		}
 		for i, n := range c.Nodes {
-			info, err := n.ask(ctx, api.Stale())
+			info, err := n.Ask(ctx, api.Stale())
 			if err != nil || i > 0 && info.AppliedIndex != index {
 				return false, nil //nolint:nilerr // it is asked again
 			}
@@ -146,10 +151,10 @@ func (c *Cluster) Settle(ctx context.Context) (index uint64, err error) {
 	})
 }
 
-// ask is a small read of one node, for what its answer says about the cluster.
-func (n *Node) ask(ctx context.Context, opts ...api.Option) (info api.Info, err error) {
+// Ask is a small read of one node, for what its answer says about the cluster.
+func (n *Node) Ask(ctx context.Context, opts ...api.Option) (info api.Info, err error) {
 	if n.process == nil {
-		return info, fmt.Errorf("node %s is down", n.ID)
+		return info, n.down()
 	}
 	config := api.DefaultClientConfig(n.URL())
 	config.AttemptTimeout, config.RetryFor = attemptTimeout, 0
@@ -162,8 +167,8 @@ func (n *Node) ask(ctx context.Context, opts ...api.Option) (info api.Info, err 
 	return info, err
 }
 
-// eventually asks again and again until ok, an error, or Patience has passed.
-func eventually(ctx context.Context, what string, ok func() (bool, error)) error {
+// Eventually asks again and again until ok, an error, or Patience has passed.
+func Eventually(ctx context.Context, what string, ok func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("waited %s for %s", Patience, what))
 	defer cancel()
 	for {

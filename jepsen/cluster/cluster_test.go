@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -16,8 +15,7 @@ import (
 func TestNode(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "cpnode")
-	out, err := exec.Command("go", "build", "-o", binary, "github.com/cpnode/cpnode/cmd/cpnode").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, Provide(t.Context(), "", binary))
 	c := &Cluster{binary: binary, dir: dir}
 	t.Cleanup(c.Close)
 	n, err := c.Add("solo", "--log-level", "warn")
@@ -36,8 +34,8 @@ func TestNode(t *testing.T) {
 	require.Equal(t, 1, topics(t, c, n))
 
 	require.NoError(t, n.Pause())
-	err = eventually(t.Context(), "the node to be silent", func() (bool, error) {
-		_, err := n.ask(t.Context()) // not at once: its threads stop one by one
+	err = Eventually(t.Context(), "the node to be silent", func() (bool, error) {
+		_, err := n.Ask(t.Context()) // not at once: its threads stop one by one
 		return err != nil, nil
 	})
 	require.NoError(t, err)

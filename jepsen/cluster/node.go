@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -55,20 +57,53 @@ func (n *Node) Start() error {
 
 // AwaitReady waits until the node says that it is ready.
 func (n *Node) AwaitReady(ctx context.Context) error {
-	client := http.Client{Timeout: attemptTimeout}
-	defer client.CloseIdleConnections()
-	return eventually(ctx, "node "+n.ID+" to be ready", func() (bool, error) {
-		select {
-		case <-n.exited:
-			return false, n.ended()
-		default:
-		}
-		r, err := client.Get(n.URL() + "/readyz")
-		if err != nil {
-			return false, nil //nolint:nilerr // it does not listen yet
-		}
-		return r.StatusCode == http.StatusOK, r.Body.Close()
+	return Eventually(ctx, "node "+n.ID+" to be ready", func() (bool, error) {
+		reason, err := n.NotReady(ctx)
+		return err == nil && reason == "", err
 	})
+}
+
+// NotReady is why the node is not ready, empty when it is. Its error is a node that
+// has ended, or was not started.
+func (n *Node) NotReady(ctx context.Context) (reason string, err error) {
+	if n.process == nil {
+		return "", n.down()
+	}
+	select {
+	case <-n.exited:
+		return "", n.ended()
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL()+"/readyz", nil)
+	if err != nil {
+		return "", err
+	}
+	request.Close = true
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "it does not answer: " + err.Error(), nil
+	}
+	defer r.Body.Close()
+	if r.StatusCode == http.StatusOK {
+		return "", nil
+	}
+	const limit = 4096
+	body, err := io.ReadAll(io.LimitReader(r.Body, limit))
+	if err != nil {
+		return "its answer breaks off: " + err.Error(), nil
+	}
+	return strings.TrimSpace(string(body)), nil
+}
+
+// Move gives the node, which is down, other addresses.
+func (n *Node) Move() (err error) {
+	if n.HTTPAddr, err = freeAddr(); err != nil {
+		return err
+	}
+	n.RaftAddr, err = freeAddr()
+	return err
 }
 
 // ended is the error of a node that ended by itself, with the end of its log.
@@ -130,9 +165,11 @@ func (n *Node) Wipe() error {
 	return os.RemoveAll(n.Dir)
 }
 
+func (n *Node) down() error { return fmt.Errorf("node %s is down", n.ID) }
+
 func (n *Node) signal(s syscall.Signal) error {
 	if n.process == nil {
-		return fmt.Errorf("node %s is down", n.ID)
+		return n.down()
 	}
 	if err := n.process.Signal(s); err != nil {
 		if errors.Is(err, os.ErrProcessDone) {

@@ -57,6 +57,14 @@ func (r *Recorder) Count() int {
 	return r.count
 }
 
+// Flush brings what was added so far into the file, for who reads a history that
+// goes on.
+func (r *Recorder) Flush() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.err, r.buf.Flush())
+}
+
 // Close ends the history, and says whether all of it is in the file.
 func (r *Recorder) Close() error {
 	r.mu.Lock()

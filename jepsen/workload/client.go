@@ -38,7 +38,20 @@ func (c *client) wait(ctx context.Context, d time.Duration) bool {
 
 func (c *client) chance(p float64) bool { return c.random.Float64() < p }
 
-func (c *client) anyNode() int { return c.random.IntN(len(c.load.nodes)) }
+// begin is the begin of an operation, after any rest; end is called when it has ended.
+func (c *client) begin(ctx context.Context, timeout time.Duration) (_ context.Context, end func()) {
+	c.load.working.RLock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, func() {
+		cancel()
+		c.load.working.RUnlock()
+	}
+}
+
+func (c *client) anyNode() target {
+	nodes := c.load.targets()
+	return nodes[c.random.IntN(len(nodes))]
+}
 
 // partitions are n different ones of those in use.
 func (c *client) partitions(n int) []int32 {
@@ -55,16 +68,16 @@ type method[Q, A any] func(*api.Client, context.Context, *Q, ...api.Option) (*A,
 
 // ask sends one request to one node once, and records it. The answer is nil unless
 // the outcome is ok. What r says of client, operation and read options is kept.
-func ask[Q, A any](ctx context.Context, c *client, node int, r *history.Record, m method[Q, A], request *Q) *A {
+func ask[Q, A any](ctx context.Context, c *client, node target, r *history.Record, m method[Q, A], request *Q) *A {
 	var info api.Info
 	options := []api.Option{api.Observe(&info)}
 	if r.Stale {
 		options = append(options, api.Stale(), api.MinIndex(r.MinIndex))
 	}
-	r.Client, r.Node = c.id, c.load.config.Nodes[node].ID
+	r.Client, r.Node = c.id, node.ID
 	r.Request = marshal(request)
 	r.Invoke = c.load.recorder.Now()
-	answer, err := m(c.load.nodes[node], ctx, request, options...)
+	answer, err := m(node.client, ctx, request, options...)
 	r.Return = c.load.recorder.Now()
 	r.Index, r.AppliedIndex = info.Index, info.AppliedIndex
 	if r.Outcome = outcomeOf(r.Op, err); r.Outcome == history.OK {

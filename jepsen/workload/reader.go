@@ -28,7 +28,7 @@ var specialTimestamps = []int64{-1, -2, -4}
 // reader asks one node, again and again.
 type reader struct {
 	client
-	node int
+	number int // among readers, which says what node it asks
 }
 
 func (r *reader) run(ctx context.Context) {
@@ -37,9 +37,14 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
+func (r *reader) node() target {
+	nodes := r.load.targets()
+	return nodes[r.number%len(nodes)]
+}
+
 func (r *reader) readOne(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
+	ctx, end := r.begin(ctx, readTimeout)
+	defer end()
 	partitions := r.partitions(1 + r.random.IntN(2))
 	record := &history.Record{Logs: logsOf(partitions...), Stale: r.chance(staleChance)}
 	switch kind := r.random.Float64(); {
@@ -60,7 +65,7 @@ func (r *reader) findBatches(ctx context.Context, record *history.Record, partit
 		request.Requests = append(request.Requests, findFrom(p, offset))
 	}
 	record.Op = "find-batches"
-	answer := ask(ctx, &r.client, r.node, record, (*api.Client).FindBatches, request)
+	answer := ask(ctx, &r.client, r.node(), record, (*api.Client).FindBatches, request)
 	if answer == nil {
 		return
 	}
@@ -80,7 +85,7 @@ func (r *reader) listOffsets(ctx context.Context, record *history.Record, partit
 		request.Requests = append(request.Requests, ops.ListOffset{TopicID: topic, Partition: p, Timestamp: timestamp})
 	}
 	record.Op = "list-offsets"
-	ask(ctx, &r.client, r.node, record, (*api.Client).ListOffsets, request)
+	ask(ctx, &r.client, r.node(), record, (*api.Client).ListOffsets, request)
 }
 
 func (r *reader) logInfo(ctx context.Context, record *history.Record, partitions []int32) {
@@ -89,5 +94,5 @@ func (r *reader) logInfo(ctx context.Context, record *history.Record, partitions
 		request.Requests = append(request.Requests, ops.LogRef{TopicID: topic, Partition: p})
 	}
 	record.Op = "get-log-info"
-	ask(ctx, &r.client, r.node, record, (*api.Client).GetLogInfo, request)
+	ask(ctx, &r.client, r.node(), record, (*api.Client).GetLogInfo, request)
 }

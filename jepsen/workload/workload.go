@@ -20,8 +20,9 @@ import (
 
 // Config says what to do.
 type Config struct {
-	Nodes []Endpoint
-	Seed  uint64
+	Nodes   []Endpoint // that are asked until Use says otherwise
+	Readers int        // clients that read, each from one node while the nodes stay the same
+	Seed    uint64
 	// Operations is how many are meant to be recorded, within Duration.
 	Operations int
 	Duration   time.Duration
@@ -30,9 +31,11 @@ type Config struct {
 // Endpoint is a node that answers.
 type Endpoint struct{ ID, URL string }
 
+// ReadersPerNode is how many readers keep reads under way at a node all the time.
+const ReadersPerNode = 3
+
 const (
-	writers        = 8 // half of them idempotent
-	readersPerNode = 3
+	writers = 8 // half of them idempotent
 	// operationsPerLog is about how many operations concern one partition.
 	operationsPerLog = 500
 	// hotLogs is how many partitions are in use at a time.
@@ -50,13 +53,20 @@ var topic = store.TopicID{0x0e, 6: 0x40, 8: 0x80, 15: 1}
 type Workload struct {
 	config   Config
 	recorder *history.Recorder
-	nodes    []*api.Client // by Config.Nodes; each asks one node once
 
 	stop    chan struct{}
 	clients sync.WaitGroup
+	working sync.RWMutex // read-locked by every operation of a client
 
-	mu   sync.Mutex
-	seen []position // by partition
+	mu    sync.Mutex
+	nodes []target   // replaced as a whole
+	seen  []position // by partition
+}
+
+// target is a node, and the client that asks it once.
+type target struct {
+	Endpoint
+	client *api.Client
 }
 
 // position is what has been heard of a partition, to choose what to ask next.
@@ -68,21 +78,38 @@ func New(config Config, recorder *history.Recorder) (*Workload, error) {
 		config: config, recorder: recorder, stop: make(chan struct{}),
 		seen: make([]position, max(hotLogs, config.Operations/operationsPerLog)),
 	}
-	for _, n := range config.Nodes {
+	return w, w.Use(config.Nodes)
+}
+
+// Use has the clients ask these nodes from now on. It may be called while they work.
+func (w *Workload) Use(nodes []Endpoint) error {
+	var targets []target
+	for _, n := range nodes {
 		c := api.DefaultClientConfig(n.URL)
 		c.RetryFor = 0 // each attempt is an operation of its own
 		client, err := api.NewClient(c)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		w.nodes = append(w.nodes, client)
+		targets = append(targets, target{n, client})
 	}
-	return w, nil
+	w.mu.Lock()
+	before := w.nodes
+	w.nodes = targets
+	w.mu.Unlock()
+	closeAll(before)
+	return nil
+}
+
+func (w *Workload) targets() []target {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.nodes
 }
 
 // Create makes the topic. Clients take it for known on all nodes.
 func (w *Workload) Create(ctx context.Context) error {
-	_, err := w.nodes[0].CreateTopics(ctx, &ops.CreateTopicsRequest{
+	_, err := w.targets()[0].client.CreateTopics(ctx, &ops.CreateTopicsRequest{
 		Topics: []ops.CreateTopic{{TopicID: topic, TopicName: "history", NumPartitions: int32(len(w.seen))}},
 	})
 	return err
@@ -94,8 +121,8 @@ func (w *Workload) Start(ctx context.Context) {
 		c := &writer{client: w.client(i), sequences: map[int32]int32{}}
 		w.clients.Go(func() { c.run(ctx) })
 	}
-	for i := range readersPerNode * len(w.nodes) {
-		c := &reader{client: w.client(writers + i), node: i % len(w.nodes)}
+	for i := range w.config.Readers {
+		c := &reader{client: w.client(writers + i), number: i}
 		w.clients.Go(func() { c.run(ctx) })
 	}
 }
@@ -106,10 +133,19 @@ func (w *Workload) Stop() {
 	w.clients.Wait()
 }
 
+// Rest lets every client end what it is at, and begin nothing while f runs.
+func (w *Workload) Rest(f func() error) error {
+	w.working.Lock()
+	defer w.working.Unlock()
+	return f()
+}
+
 // Close lets go of connections.
-func (w *Workload) Close() {
-	for _, n := range w.nodes {
-		n.Close()
+func (w *Workload) Close() { closeAll(w.targets()) }
+
+func closeAll(targets []target) {
+	for _, t := range targets {
+		t.client.Close()
 	}
 }
 
@@ -120,7 +156,7 @@ func (w *Workload) client(id int) client {
 // pause is that of a client between operations, on average: what spreads the
 // operations over the duration, and much less when faults have held them up.
 func (w *Workload) pause() time.Duration {
-	clients := writers + readersPerNode*len(w.nodes)
+	clients := writers + w.config.Readers
 	even := w.config.Duration * time.Duration(clients) / time.Duration(w.config.Operations)
 	due := float64(w.config.Operations) * float64(w.recorder.Now()) / float64(w.config.Duration)
 	if float64(w.recorder.Count()) < due {

@@ -103,8 +103,8 @@ func (w *writer) send(ctx context.Context, request *ops.CommitFileRequest) (inde
 	if w.chance(patientChance) {
 		timeout = readTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	ctx, end := w.begin(ctx, timeout)
+	defer end()
 	r := &history.Record{Op: "commit-file"}
 	for i := range request.Batches {
 		r.Logs = append(r.Logs, logsOf(request.Batches[i].Partition)...)
@@ -131,16 +131,16 @@ func (w *writer) after(ctx context.Context, request *ops.CommitFileRequest, inde
 
 // readBack reads what was just written, at a node that may not have it yet.
 func (w *writer) readBack(ctx context.Context, p int32, index uint64) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
+	ctx, end := w.begin(ctx, readTimeout)
+	defer end()
 	r := &history.Record{Op: "get-log-info", Logs: logsOf(p), Stale: true, MinIndex: index}
 	ask(ctx, &w.client, w.anyNode(), r, (*api.Client).GetLogInfo, &ops.GetLogInfoRequest{Requests: []ops.LogRef{{TopicID: topic, Partition: p}}})
 }
 
 // deleteRecords cuts a partition somewhere, now and then at its end.
 func (w *writer) deleteRecords(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	ctx, end := w.begin(ctx, writeTimeout)
+	defer end()
 	p := w.partitions(1)[0]
 	at := w.load.position(p)
 	offset := at.start + w.random.Int64N(at.end-at.start+1)

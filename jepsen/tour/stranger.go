@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/jepsen/cluster"
+)
+
+// oldDir is where the copy of a lost directory is kept.
+func oldDir(dir string) string { return filepath.Join(dir, "old") }
+
+// strangers has nodes turn up that have nothing to do with the cluster, though they
+// once had, or are meant to.
+func (t *tour) strangers(ctx context.Context) error {
+	if err := t.returnOld(ctx); err != nil {
+		return err
+	}
+	return t.visit(ctx)
+}
+
+// returnOld starts a node of the cluster that was given up, on the directory that it
+// had then.
+func (t *tour) returnOld(ctx context.Context) error {
+	t.old.Dir = oldDir(t.dir)
+	t.old.Flags = []string{"--peers", peers(append(t.cluster.Nodes[:len(t.cluster.Nodes):len(t.cluster.Nodes)], t.old)...)}
+	t.say("   %s turns up again with the data that it had", t.old.ID)
+	if err := t.old.Start(); err != nil {
+		return err
+	}
+	if err := t.awaitReason(ctx, t.old, "belongs to cluster"); err != nil {
+		return err
+	}
+	if err := t.watchQuiet(ctx); err != nil {
+		return err
+	}
+	if err := refusesReads(ctx, t.old); err != nil {
+		return err
+	}
+	return t.refusesJoin(ctx, t.old)
+}
+
+// visit has the node of another cluster come with peers of this one.
+func (t *tour) visit(ctx context.Context) error {
+	visitor, err := t.cluster.Add("visitor")
+	if err != nil {
+		return err
+	}
+	t.cluster.Drop(visitor)
+	if err := visitor.Start(); err != nil {
+		return err
+	}
+	if err := visitor.AwaitReady(ctx); err != nil {
+		return err
+	}
+	visitor.Flags = []string{"--peers", peers(append(t.cluster.Nodes[:len(t.cluster.Nodes):len(t.cluster.Nodes)], visitor)...)}
+	t.say("   %s comes from a cluster of its own", visitor.ID)
+	if err := errors.Join(visitor.Stop(), visitor.Start()); err != nil {
+		return err
+	}
+	if err := visitor.AwaitReady(ctx); err != nil {
+		return err
+	}
+	if err := t.refusesJoin(ctx, visitor); err != nil {
+		return err
+	}
+	return t.watchQuiet(ctx)
+}
+
+// refusesJoin checks that a node cannot be added, and that it is said why.
+func (t *tour) refusesJoin(ctx context.Context, n *cluster.Node) error {
+	err := t.verb(ctx, "cluster", "join", n.ID+"="+n.RaftAddr)
+	switch {
+	case err == nil:
+		return fmt.Errorf("node %s of another cluster may join", n.ID)
+	case !strings.Contains(err.Error(), "belongs to cluster"):
+		return fmt.Errorf("node %s of another cluster may not join, for another reason: %w", n.ID, err)
+	}
+	t.say("     %v", err)
+	return t.await(ctx, "only members to be members", func(s api.ClusterStatusResponse) (bool, error) {
+		return len(s.Members) == len(t.cluster.Nodes), nil
+	})
+}

@@ -176,6 +176,22 @@ func TestNodeThatIsWipedAndStartedAtOnceIsNotRemovedAgain(t *testing.T) {
 	eventually(t, func() bool { return len(voters(c.nodes[c.leader()].servers())) == 3 }, "it votes")
 }
 
+// A node that has lost its data, and nobody takes back yet, does not read out of its
+// empty state that what it knew was never there.
+func TestWipedNodeAnswersNoReads(t *testing.T) {
+	c := startCluster(t, func(c *Config) { c.ReadTimeout = 200 * time.Millisecond })
+	createTopic(t, c.nodes[c.leader()])
+	wiped := c.followers()[0]
+	c.stop(c.leader())
+	c.wipe(wiped)
+	n := c.start(wiped)
+	waitsFor(t, n, "has lost its data")
+	_, _, err := highWatermark(t.Context(), n, ReadOptions{Level: Stale}, 0)
+	requireCode(t, err, ops.NotCaughtUp)
+	_, _, err = highWatermark(t.Context(), n, ReadOptions{}, 0)
+	require.ErrorIs(t, err, ErrNotLeader)
+}
+
 // A node is not replaced while it runs.
 func TestSecondNodeOfANameIsNotReadmitted(t *testing.T) {
 	c := startCluster(t, nil)

@@ -105,9 +105,10 @@ func (n *Node) awaitConfirmed(ctx context.Context) error {
 }
 
 // awaitFresh returns once the state has MinIndex and is no older than
-// MaxStaleness.
+// MaxStaleness. Before its first entry, which every cluster begins with, a state
+// knows nothing of the cluster, and would say that all its topics are unknown.
 func (n *Node) awaitFresh(ctx context.Context, o ReadOptions) (time.Duration, error) {
-	least := o.MinIndex
+	least := max(1, o.MinIndex)
 	if n.leading() != nil {
 		// Nobody who wrote through this node expects to miss it here.
 		least = max(least, n.fsm.Answered())

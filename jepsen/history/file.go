@@ -57,12 +57,14 @@ func (r *Recorder) Count() int {
 	return r.count
 }
 
-// Flush brings what was added so far into the file, for who reads a history that
-// goes on.
-func (r *Recorder) Flush() error {
+// SoFar reads what was added until now; who adds more waits meanwhile.
+func (r *Recorder) SoFar() ([]*Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return errors.Join(r.err, r.buf.Flush())
+	if err := errors.Join(r.err, r.buf.Flush()); err != nil {
+		return nil, err
+	}
+	return Read(r.file.Name())
 }
 
 // Close ends the history, and says whether all of it is in the file.

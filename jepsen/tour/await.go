@@ -10,6 +10,9 @@ import (
 	"github.com/cpnode/cpnode/jepsen/cluster"
 )
 
+// watchInterval is how often it is looked whether nothing happens.
+const watchInterval = 10 * time.Millisecond
+
 // await asks for the status until it is as wanted, and shows how it changes.
 func (t *tour) await(ctx context.Context, what string, wanted func(api.ClusterStatusResponse) (bool, error)) error {
 	shown := ""
@@ -95,21 +98,26 @@ func (t *tour) awaitNoLeader(ctx context.Context) error {
 	})
 }
 
-// watchNoLeader watches that a node, which is no majority, neither finds a leader nor
+// watchNoLeader watches that a node, which is no majority, neither knows a leader nor
 // moves its term on.
 func (t *tour) watchNoLeader(ctx context.Context, n *cluster.Node) (own api.MemberStatus, err error) {
-	first, _, err := t.ownStatus(ctx, n)
+	first, own, err := ownStatus(ctx, n)
 	for began := time.Now(); err == nil && time.Since(began) < t.watch; {
-		var s api.ClusterStatusResponse
-		s, own, err = t.ownStatus(ctx, n)
-		if err == nil && s.Term != first.Term {
-			err = fmt.Errorf("the term grew from %d to %d", first.Term, s.Term)
+		var s *api.ClusterStatusResponse
+		switch s, own, err = ownStatus(ctx, n); {
+		case err != nil:
+		case s.LeaderID != "":
+			err = fmt.Errorf("%s leads, says %s", s.LeaderID, n.ID)
+		case s.Term != first.Term:
+			err = fmt.Errorf("the term of %s grew from %d to %d", n.ID, first.Term, s.Term)
+		default:
+			err = sleep(ctx, watchInterval)
 		}
 	}
 	if err != nil {
-		return own, fmt.Errorf("node %s alone is no majority: %w", n.ID, err)
+		return own, fmt.Errorf("without a majority: %w", err)
 	}
-	t.say("     no leader, and term %d, for %s", first.Term, t.watch)
+	t.say("     no leader for %s, the term stays %d", t.watch, first.Term)
 	return own, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,34 +52,22 @@ func (t *tour) status(ctx context.Context) (s api.ClusterStatusResponse, err err
 	return s, json.Unmarshal([]byte(out), &s)
 }
 
-// leaderless is the JSON of `cluster status` when there is no leader.
-type leaderless struct {
-	Complete bool `json:"complete"`
-	Nodes    []struct {
-		Endpoint string                     `json:"endpoint"`
-		Status   *api.ClusterStatusResponse `json:"status"`
-	} `json:"nodes"`
-}
-
-var errLeader = errors.New("there is a leader")
-
-// ownStatus is what a node says of itself. It is an error when it knows a leader.
-func (t *tour) ownStatus(ctx context.Context, n *cluster.Node) (s api.ClusterStatusResponse, own api.MemberStatus, err error) {
-	out, err := t.cpnode(ctx, []*cluster.Node{n}, "cluster", "status", "-o", "json")
-	if err == nil {
-		return s, own, errLeader
+// ownStatus is what a node says of itself and the cluster, with or without a leader.
+func ownStatus(ctx context.Context, n *cluster.Node) (s *api.ClusterStatusResponse, own api.MemberStatus, err error) {
+	client, err := api.NewClient(api.DefaultClientConfig(n.URL()))
+	if err != nil {
+		return nil, own, err
 	}
-	var l leaderless
-	if json.Unmarshal([]byte(out), &l) != nil || len(l.Nodes) != 1 || l.Nodes[0].Status == nil {
-		return s, own, err
+	defer client.Close()
+	if s, err = client.ClusterStatus(ctx, &api.ClusterStatusRequest{}, api.Stale()); err != nil {
+		return nil, own, err
 	}
-	s = *l.Nodes[0].Status
 	for _, m := range s.Members {
 		if m.NodeID == n.ID && m.Reachable {
 			return s, m, nil
 		}
 	}
-	return s, own, fmt.Errorf("node %s does not say how it is: %s", n.ID, out)
+	return nil, own, fmt.Errorf("node %s does not say how it is: %+v", n.ID, s)
 }
 
 // member is the line of a node, the one added last when there are two.
@@ -109,5 +96,5 @@ func describe(s api.ClusterStatusResponse) string {
 		}
 		all = append(all, word)
 	}
-	return fmt.Sprintf("%s; tolerates %d more failures", strings.Join(all, ", "), s.FailuresTolerated)
+	return fmt.Sprintf("%s; failures tolerated: %d", strings.Join(all, ", "), s.FailuresTolerated)
 }

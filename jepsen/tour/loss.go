@@ -112,7 +112,7 @@ func (t *tour) awaitStranded(ctx context.Context, survivor *cluster.Node) error 
 	if err != nil {
 		return err
 	}
-	records, err := t.records()
+	records, err := t.recorder.SoFar()
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,10 @@ func (r *reader) readOne(ctx context.Context) {
 	ctx, end := r.begin(ctx, readTimeout)
 	defer end()
 	partitions := r.partitions(1 + r.random.IntN(2))
-	record := &history.Record{Logs: logsOf(partitions...), Stale: r.chance(staleChance)}
+	record := &history.Record{Logs: logsOf(partitions...)}
+	if r.chance(staleChance) {
+		record.Stale, record.MinIndex = true, r.load.created
+	}
 	switch kind := r.random.Float64(); {
 	case kind < findChance:
 		r.findBatches(ctx, record, partitions)

@@ -57,6 +57,7 @@ type Workload struct {
 	stop    chan struct{}
 	clients sync.WaitGroup
 	working sync.RWMutex // read-locked by every operation of a client
+	created uint64       // index at which the topic was made
 
 	mu    sync.Mutex
 	nodes []target   // replaced as a whole
@@ -107,11 +108,13 @@ func (w *Workload) targets() []target {
 	return w.nodes
 }
 
-// Create makes the topic. Clients take it for known on all nodes.
+// Create makes the topic, which every read is to know.
 func (w *Workload) Create(ctx context.Context) error {
+	var info api.Info
 	_, err := w.targets()[0].client.CreateTopics(ctx, &ops.CreateTopicsRequest{
 		Topics: []ops.CreateTopic{{TopicID: topic, TopicName: "history", NumPartitions: int32(len(w.seen))}},
-	})
+	}, api.Observe(&info))
+	w.created = info.Index
 	return err
 }
 

@@ -1,5 +1,6 @@
 // Command seeded shows that the harness finds what it is there for: it builds cpnode
-// with one bug after the other, and runs jepsen on it, which must name what is wrong.
+// with one bug after the other, and runs jepsen or its tour on it, which must name what
+// is wrong.
 //
 //	go run ./jepsen/seeded [-only NAME]
 //
@@ -34,9 +35,10 @@ func run(ctx context.Context, only string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	jepsen := filepath.Join(dir, "jepsen")
-	if err := build(ctx, jepsen, "./jepsen"); err != nil {
-		return err
+	for _, harness := range []string{"jepsen", "jepsen/tour"} {
+		if err := build(ctx, filepath.Join(dir, filepath.Base(harness)), "./"+harness); err != nil {
+			return err
+		}
 	}
 	missed := 0
 	for _, b := range bugs {
@@ -44,7 +46,7 @@ func run(ctx context.Context, only string) error {
 			continue
 		}
 		began := time.Now()
-		found, out, err := b.try(ctx, jepsen, dir)
+		found, out, err := b.try(ctx, dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
@@ -71,7 +73,7 @@ func build(ctx context.Context, binary, pkg string, flags ...string) error {
 }
 
 // try says whether a run of cpnode with the bug fails, and says why.
-func (b bug) try(ctx context.Context, jepsen, dir string) (found bool, out []byte, err error) {
+func (b bug) try(ctx context.Context, dir string) (found bool, out []byte, err error) {
 	overlay, err := b.overlay(dir)
 	if err != nil {
 		return false, nil, err
@@ -81,13 +83,21 @@ func (b bug) try(ctx context.Context, jepsen, dir string) (found bool, out []byt
 		return false, nil, err
 	}
 	defer os.RemoveAll(runDir)
-	cmd := exec.CommandContext(ctx, jepsen, "--faults", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults*operationsPerFault), "--cpnode", binary, runDir)
-	out, err = cmd.CombinedOutput()
+	out, err = b.harness(ctx, dir, "--cpnode", binary, runDir).CombinedOutput()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return false, out, err
 	}
 	return failed != nil && strings.Contains(string(out), b.says), out, nil
+}
+
+// harness is what is to find the bug.
+func (b bug) harness(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	if b.faults == 0 {
+		return exec.CommandContext(ctx, filepath.Join(dir, "tour"), append([]string{"--hold", "200ms"}, args...)...)
+	}
+	load := []string{"--faults", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults * operationsPerFault)}
+	return exec.CommandContext(ctx, filepath.Join(dir, "jepsen"), append(load, args...)...)
 }
 
 // overlay writes the wrong file and the map that puts it in place of the right one.

@@ -10,7 +10,7 @@ type bug struct {
 	name string
 	// file is below the module's root; old occurs in it exactly once.
 	file, old, new string
-	faults         int // enough to be found by
+	faults         int // enough to be found by; 0: the tour of membership finds it
 	says           string
 }
 
@@ -64,5 +64,31 @@ var bugs = []bug{
 		name: "a file's references not counted down",
 		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount > 0 {",
 		faults: 6, says: checker.CheckFiles,
+	},
+	{
+		name: "a wiped node takes itself for the one that it was",
+		file: "raftnode/identity.go", old: "if _, err := io.ReadFull(rand.Reader, id.Instance[:]); err != nil {",
+		new:  `if _, err := io.ReadFull(io.MultiReader(strings.NewReader(strings.Repeat(nodeID, len(id.Instance))), rand.Reader), id.Instance[:]); err != nil {`,
+		says: "without a majority",
+	},
+	{
+		name: "a wiped node is taken back as a voter",
+		file: "raftnode/membership.go", old: `return addLearner(p.serverID(), raft.ServerAddress(addr), "joins")`, new: `return addVoter(p.serverID(), raft.ServerAddress(addr), "joins")`,
+		says: "votes without having been a learner",
+	},
+	{
+		name: "a removed node is not told",
+		file: "raftnode/report.go", old: "	return standsRemoved\n", new: "	return standsUnknown\n",
+		says: `to say "was removed from the cluster"`,
+	},
+	{
+		name: "an address that changed is not written down",
+		file: "raftnode/manage.go", old: "n.replaced, n.moved, n.promotable", new: "n.replaced, n.promotable",
+		says: "each at its address",
+	},
+	{
+		name: "a recovered cluster keeps its id",
+		file: "raftnode/recover.go", old: "copy(next.Cluster[:], h[:])", new: "_ = h",
+		says: `to say "belongs to cluster"`,
 	},
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/cpnode/cpnode/jepsen/cluster"
 )
 
-// watchInterval is how often it is looked whether nothing happens.
-const watchInterval = 10 * time.Millisecond
-
 // await asks for the status until it is as wanted, and shows how it changes.
 func (t *tour) await(ctx context.Context, what string, wanted func(api.ClusterStatusResponse) (bool, error)) error {
 	shown := ""
@@ -54,26 +51,30 @@ func (t *tour) awaitVoters(ctx context.Context) error {
 	return t.cluster.AwaitReady(ctx)
 }
 
-// awaitTakenBack waits until nodes that lost their directories, whose names and old
-// instances are given, are voters again. Before they vote, they learn.
-func (t *tour) awaitTakenBack(ctx context.Context, before map[string]string) error {
-	learned := map[string]bool{}
-	return t.await(ctx, "wiped nodes to learn and then to vote", func(s api.ClusterStatusResponse) (bool, error) {
+// awaitNew waits until nodes are voters with other directories than before, by which
+// the cluster knew them. Before they vote, they learn.
+func (t *tour) awaitNew(ctx context.Context, before map[string]string) error {
+	learned := map[string]bool{} // instances
+	err := t.await(ctx, "new nodes to learn and then to vote", func(s api.ClusterStatusResponse) (bool, error) {
 		voting := 0
 		for id, instance := range before {
 			m, ok := member(s, id)
 			switch {
 			case !ok || m.Instance == instance:
 			case m.Role == "learner":
-				learned[id] = true
-			case !learned[id]:
-				return false, fmt.Errorf("node %s lost its data and votes without having been a learner", id)
+				learned[m.Instance] = true
+			case !learned[m.Instance]:
+				return false, fmt.Errorf("node %s knew nothing, and votes without having been a learner", id)
 			default:
 				voting++
 			}
 		}
 		return voting == len(before) && len(s.Members) == len(t.cluster.Nodes), nil
 	})
+	if err != nil {
+		return err
+	}
+	return t.awaitVoters(ctx)
 }
 
 // awaitReason waits until a node says why it is not ready, in these words.
@@ -90,54 +91,75 @@ func (t *tour) awaitReason(ctx context.Context, n *cluster.Node, words string) e
 	return nil
 }
 
-// awaitNoLeader waits until the members have no leader.
-func (t *tour) awaitNoLeader(ctx context.Context) error {
-	return cluster.Eventually(ctx, "the leader to be missed", func() (bool, error) {
-		_, err := t.status(ctx)
-		return err != nil, ctx.Err()
+// watchAlone waits until a node, which is no majority, knows no leader any more, and
+// watches then that it neither finds one nor moves its term on.
+func (t *tour) watchAlone(ctx context.Context, n *cluster.Node) (own api.MemberStatus, err error) {
+	err = cluster.Eventually(ctx, n.ID+" to miss the leader", func() (bool, error) {
+		s, _, err := ownStatus(ctx, n)
+		return err == nil && s.LeaderID == "", err
 	})
-}
-
-// watchNoLeader watches that a node, which is no majority, neither knows a leader nor
-// moves its term on.
-func (t *tour) watchNoLeader(ctx context.Context, n *cluster.Node) (own api.MemberStatus, err error) {
-	first, own, err := ownStatus(ctx, n)
-	for began := time.Now(); err == nil && time.Since(began) < t.watch; {
+	if err != nil {
+		return own, err
+	}
+	first, _, err := ownStatus(ctx, n)
+	if err != nil {
+		return own, err
+	}
+	err = t.watching(ctx, func() error {
 		var s *api.ClusterStatusResponse
 		switch s, own, err = ownStatus(ctx, n); {
 		case err != nil:
-		case s.LeaderID != "":
-			err = fmt.Errorf("%s leads, says %s", s.LeaderID, n.ID)
-		case s.Term != first.Term:
-			err = fmt.Errorf("the term of %s grew from %d to %d", n.ID, first.Term, s.Term)
-		default:
-			err = sleep(ctx, watchInterval)
+			return err
+		case s.LeaderID != "" || s.Term != first.Term:
+			return fmt.Errorf("without a majority, %s leads in term %d, after no leader in %d, says %s", s.LeaderID, s.Term, first.Term, n.ID)
 		}
+		return nil
+	})
+	if err == nil {
+		t.say("     no leader for %s, the term stays %d", t.watch, first.Term)
 	}
-	if err != nil {
-		return own, fmt.Errorf("without a majority: %w", err)
-	}
-	t.say("     no leader for %s, the term stays %d", t.watch, first.Term)
-	return own, nil
+	return own, err
 }
 
-// watchQuiet watches that the members have the same leader in the same term all the
-// time.
-func (t *tour) watchQuiet(ctx context.Context) error {
-	first, err := t.status(ctx)
+// watchQuiet watches that what disturb begins changes nothing: all members have the
+// same leader in the same term all the time.
+func (t *tour) watchQuiet(ctx context.Context, disturb func() error) error {
+	first, _, err := ownStatus(ctx, t.cluster.Nodes[0])
 	if err != nil {
 		return err
 	}
+	if err := disturb(); err != nil {
+		return err
+	}
+	err = t.watching(ctx, func() error {
+		for _, n := range t.cluster.Nodes {
+			s, _, err := ownStatus(ctx, n)
+			if err != nil {
+				return err
+			}
+			if s.Term != first.Term || s.LeaderID != first.LeaderID {
+				return fmt.Errorf("the cluster is disturbed: %q led in term %d, %q does in %d, says %s", first.LeaderID, first.Term, s.LeaderID, s.Term, n.ID)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		t.say("     undisturbed for %s: %s leads in term %d", t.watch, first.LeaderID, first.Term)
+	}
+	return err
+}
+
+// watching looks again and again, and returns the first error.
+func (t *tour) watching(ctx context.Context, look func() error) error {
+	const interval = 10 * time.Millisecond
 	for began := time.Now(); time.Since(began) < t.watch; {
-		s, err := t.status(ctx)
-		if err != nil {
+		if err := look(); err != nil {
 			return err
 		}
-		if s.Term != first.Term || s.LeaderID != first.LeaderID {
-			return fmt.Errorf("the cluster is disturbed: %s led in term %d, %s does in %d", first.LeaderID, first.Term, s.LeaderID, s.Term)
+		if err := sleep(ctx, interval); err != nil {
+			return err
 		}
 	}
-	t.say("     undisturbed for %s: %s leads in term %d", t.watch, first.LeaderID, first.Term)
 	return nil
 }
 

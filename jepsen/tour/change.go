@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cpnode/cpnode/jepsen/cluster"
 )
@@ -24,17 +25,18 @@ func (t *tour) five(ctx context.Context) error { return t.join(ctx, "n4", "n5") 
 // join starts new nodes, adds them to the cluster, and waits until they vote.
 func (t *tour) join(ctx context.Context, ids ...string) error {
 	var added []*cluster.Node
-	members := t.cluster.Nodes
+	unknown := map[string]string{}
+	members := slices.Clone(t.cluster.Nodes)
 	for _, id := range ids {
 		n, err := t.cluster.Add(id)
 		if err != nil {
 			return err
 		}
-		n.Flags = []string{"--peers", peers(append(members[:len(members):len(members)], n)...)}
+		n.Flags = []string{"--peers", peers(slices.Concat(members, []*cluster.Node{n})...)}
 		if err := n.Start(); err != nil {
 			return err
 		}
-		added = append(added, n)
+		added, unknown[id] = append(added, n), ""
 	}
 	for _, n := range added {
 		if err := t.awaitReason(ctx, n, fmt.Sprintf("is not a member yet: run cpnode cluster join %s=%s", n.ID, n.RaftAddr)); err != nil {
@@ -44,50 +46,50 @@ func (t *tour) join(ctx context.Context, ids ...string) error {
 			return err
 		}
 	}
-	if err := t.awaitVoters(ctx); err != nil {
+	if err := t.awaitNew(ctx, unknown); err != nil {
 		return err
 	}
 	return t.direct()
 }
 
-// remove takes the leader and a follower out, which are no trouble then, nor when
-// they are started again.
+// remove takes the leader out, and a follower that is down and hears of it later.
+// They are no trouble then, nor when they are started again.
 func (t *tour) remove(ctx context.Context) error {
 	leader, followers, err := t.roles(ctx)
 	if err != nil {
 		return err
 	}
-	removed := []*cluster.Node{leader, followers[0]}
-	for _, n := range removed {
-		if err := t.verb(ctx, "cluster", "remove", n.ID, "--yes"); err != nil {
-			return err
-		}
-		t.cluster.Drop(n)
-		if err := t.awaitVoters(ctx); err != nil {
-			return err
-		}
-		if err := t.awaitRemoved(ctx, n); err != nil {
-			return err
-		}
+	if err := t.removeOne(ctx, leader); err != nil {
+		return err
 	}
-	if err := t.direct(); err != nil {
+	if err := t.awaitRemoved(ctx, leader); err != nil {
+		return err
+	}
+	down := followers[0]
+	if err := down.Stop(); err != nil {
+		return err
+	}
+	t.say("   %s is down", down.ID)
+	if err := t.removeOne(ctx, down); err != nil {
 		return err
 	}
 	t.say("   the removed nodes are started again")
-	for _, n := range removed {
-		if err := errors.Join(n.Stop(), n.Start()); err != nil {
-			return err
-		}
-	}
-	if err := t.watchQuiet(ctx); err != nil {
+	err = t.watchQuiet(ctx, func() error { return errors.Join(down.Start(), leader.Stop(), leader.Start()) })
+	if err != nil {
 		return err
 	}
-	for _, n := range removed {
-		if err := t.awaitRemoved(ctx, n); err != nil {
-			return err
-		}
+	return errors.Join(t.awaitRemoved(ctx, leader), t.awaitRemoved(ctx, down))
+}
+
+func (t *tour) removeOne(ctx context.Context, n *cluster.Node) error {
+	if err := t.verb(ctx, "cluster", "remove", n.ID, "--yes"); err != nil {
+		return err
 	}
-	return nil
+	t.cluster.Drop(n)
+	if err := t.direct(); err != nil {
+		return err
+	}
+	return t.awaitVoters(ctx)
 }
 
 func (t *tour) awaitRemoved(ctx context.Context, n *cluster.Node) error {

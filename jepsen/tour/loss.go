@@ -28,10 +28,7 @@ func (t *tour) wipeOne(ctx context.Context) error {
 		return err
 	}
 	t.say("   %s is down, %s has lost its data", down.ID, wiped.ID)
-	if err := t.awaitNoLeader(ctx); err != nil {
-		return err
-	}
-	if _, err := t.watchNoLeader(ctx, leader); err != nil {
+	if _, err := t.watchAlone(ctx, leader); err != nil {
 		return err
 	}
 	if err := t.awaitReason(ctx, wiped, wiped.ID+" has lost its data and asks to be taken back"); err != nil {
@@ -41,10 +38,7 @@ func (t *tour) wipeOne(ctx context.Context) error {
 	if err := down.Start(); err != nil {
 		return err
 	}
-	if err := t.awaitTakenBack(ctx, before); err != nil {
-		return err
-	}
-	return t.awaitVoters(ctx)
+	return t.awaitNew(ctx, before)
 }
 
 // wipe has nodes lose their data at once, and starts them again.
@@ -96,19 +90,13 @@ func (t *tour) wipeTwo(ctx context.Context) error {
 	if err := t.goOnWith(ctx, survivor, peers(t.cluster.Nodes...)); err != nil {
 		return err
 	}
-	if err := t.awaitTakenBack(ctx, before); err != nil {
-		return err
-	}
-	return t.awaitVoters(ctx)
+	return t.awaitNew(ctx, before)
 }
 
 // awaitStranded waits until a node that led is alone, and checks that it has all that
 // was acknowledged.
 func (t *tour) awaitStranded(ctx context.Context, survivor *cluster.Node) error {
-	if err := t.awaitNoLeader(ctx); err != nil {
-		return err
-	}
-	own, err := t.watchNoLeader(ctx, survivor)
+	own, err := t.watchAlone(ctx, survivor)
 	if err != nil {
 		return err
 	}

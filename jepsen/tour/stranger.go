@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cpnode/cpnode/api"
@@ -27,21 +28,20 @@ func (t *tour) strangers(ctx context.Context) error {
 // had then.
 func (t *tour) returnOld(ctx context.Context) error {
 	t.old.Dir = oldDir(t.dir)
-	t.old.Flags = []string{"--peers", peers(append(t.cluster.Nodes[:len(t.cluster.Nodes):len(t.cluster.Nodes)], t.old)...)}
+	t.old.Flags = t.comingTo(t.old)
 	t.say("   %s turns up again with the data that it had", t.old.ID)
-	if err := t.old.Start(); err != nil {
+	if err := t.watchQuiet(ctx, t.old.Start); err != nil {
 		return err
 	}
 	if err := t.awaitReason(ctx, t.old, "belongs to cluster"); err != nil {
 		return err
 	}
-	if err := t.watchQuiet(ctx); err != nil {
-		return err
-	}
-	if err := refusesReads(ctx, t.old); err != nil {
-		return err
-	}
-	return t.refusesJoin(ctx, t.old)
+	return errors.Join(refusesReads(ctx, t.old), t.refusesJoin(ctx, t.old))
+}
+
+// comingTo are the flags of a node that takes the members for its peers.
+func (t *tour) comingTo(n *cluster.Node) []string {
+	return []string{"--peers", peers(slices.Concat(t.cluster.Nodes, []*cluster.Node{n})...)}
 }
 
 // visit has the node of another cluster come with peers of this one.
@@ -51,24 +51,15 @@ func (t *tour) visit(ctx context.Context) error {
 		return err
 	}
 	t.cluster.Drop(visitor)
-	if err := visitor.Start(); err != nil {
+	if err := errors.Join(visitor.Start(), visitor.AwaitReady(ctx), visitor.Stop()); err != nil {
 		return err
 	}
-	if err := visitor.AwaitReady(ctx); err != nil {
-		return err
-	}
-	visitor.Flags = []string{"--peers", peers(append(t.cluster.Nodes[:len(t.cluster.Nodes):len(t.cluster.Nodes)], visitor)...)}
+	visitor.Flags = t.comingTo(visitor)
 	t.say("   %s comes from a cluster of its own", visitor.ID)
-	if err := errors.Join(visitor.Stop(), visitor.Start()); err != nil {
+	if err := t.watchQuiet(ctx, visitor.Start); err != nil {
 		return err
 	}
-	if err := visitor.AwaitReady(ctx); err != nil {
-		return err
-	}
-	if err := t.refusesJoin(ctx, visitor); err != nil {
-		return err
-	}
-	return t.watchQuiet(ctx)
+	return t.refusesJoin(ctx, visitor)
 }
 
 // refusesJoin checks that a node cannot be added, and that it is said why.

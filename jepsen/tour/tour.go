@@ -114,7 +114,7 @@ func (t *tour) begin(ctx context.Context) error {
 
 func (t *tour) steps(ctx context.Context) error {
 	for i, s := range itinerary {
-		name := fmt.Sprintf("%d. %s", i+1, s.name)
+		name := fmt.Sprintf("%2d. %s", i+1, s.name)
 		t.say("%s", name)
 		if err := t.step(ctx, name, s.take); err != nil {
 			return fmt.Errorf("step %s: %w", name, err)

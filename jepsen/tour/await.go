@@ -12,7 +12,6 @@ import (
 
 // await asks for the status until it is as wanted, and shows how it changes.
 func (t *tour) await(ctx context.Context, what string, wanted func(api.ClusterStatusResponse) (bool, error)) error {
-	shown := ""
 	var last error
 	err := cluster.Eventually(ctx, what, func() (bool, error) {
 		s, err := t.status(ctx)
@@ -21,9 +20,9 @@ func (t *tour) await(ctx context.Context, what string, wanted func(api.ClusterSt
 			return false, nil //nolint:nilerr // there may be a leader next time
 		}
 		last = nil
-		if line := describe(s); line != shown {
+		if line := describe(s); line != t.shown {
 			t.say("     %s", line)
-			shown = line
+			t.shown = line
 		}
 		return wanted(s)
 	})
@@ -99,7 +98,7 @@ func (t *tour) watchAlone(ctx context.Context, n *cluster.Node) (own api.MemberS
 		return err == nil && s.LeaderID == "", err
 	})
 	if err != nil {
-		return own, err
+		return own, fmt.Errorf("without a majority: %w", err)
 	}
 	first, _, err := ownStatus(ctx, n)
 	if err != nil {

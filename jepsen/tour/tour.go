@@ -33,6 +33,7 @@ type tour struct {
 	recorder *history.Recorder
 	load     *workload.Workload
 	old      *cluster.Node // was lost; a copy of its directory was kept
+	shown    string        // the status that the timeline shows last
 }
 
 // run makes the directory, takes the tour in it, and judges it.
@@ -126,6 +127,7 @@ func (t *tour) steps(ctx context.Context) error {
 // step takes one step, lets the clients go on for a while, and looks whether all
 // that was acknowledged so far is there.
 func (t *tour) step(ctx context.Context, name string, take func(*tour, context.Context) error) error {
+	t.shown = ""
 	f := nemesis.Fault{Kind: name, Begin: t.recorder.Now()}
 	if err := take(t, ctx); err != nil {
 		return err

@@ -60,12 +60,15 @@ func Check(ctx context.Context, dir string, config Config) (*Report, error) {
 	return r, nil
 }
 
-// CheckSoFar does the checks in linear time of a history that goes on, read at a
-// moment when no operation was under way.
-func CheckSoFar(records []*history.Record) (*Verdict, error) {
+// CheckSoFar judges a history that goes on, read at a moment when no operation was
+// under way. What was read last is where acknowledged commits must be found.
+func CheckSoFar(records []*history.Record, config Config) (*Verdict, error) {
 	v := &Verdict{}
-	_, err := v.checkAnswers(records)
-	return v, err
+	p, err := v.checkAnswers(records)
+	if err != nil {
+		return nil, err
+	}
+	return v, p.checkLinearizable(v, config, "")
 }
 
 // checkHistory does all checks of a history; drawings are written to dir unless it

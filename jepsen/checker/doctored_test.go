@@ -268,6 +268,28 @@ func TestDoctoredHistory(t *testing.T) {
 }
 
 // What only an order of all operations shows: each answer by itself is possible.
+// A history that goes on is held against what was acknowledged, though nothing was
+// read at the end: here a state that was set back by a commit, or lost one.
+func TestCheckSoFar(t *testing.T) {
+	for name, lose := range map[string]func(*ops.FindBatchesResponse){
+		"nothing": func(*ops.FindBatchesResponse) {},
+		"the end": func(a *ops.FindBatchesResponse) {
+			a.Responses[0].HighWatermark, a.Responses[0].Batches = 5, a.Responses[0].Batches[:1]
+		},
+		"the middle": func(a *ops.FindBatchesResponse) { a.Responses[0].Batches = slices.Delete(a.Responses[0].Batches, 0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{}
+			s.commit("a", 5)
+			s.commit("b", 5)
+			doctor(s.find(), lose)
+			v, err := CheckSoFar(s.records, DefaultConfig())
+			require.NoError(t, err)
+			require.Equal(t, name == "nothing", v.OK(), v.Violations)
+		})
+	}
+}
+
 func TestSearchFindsWhatHasNoOrder(t *testing.T) {
 	s := &script{}
 	s.commit("k1", 1) // 1

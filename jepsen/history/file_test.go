@@ -27,6 +27,9 @@ func TestRoundTrip(t *testing.T) {
 	clients.Wait()
 	r.Add(&Record{Op: "list-topics", Outcome: Refused, Error: ops.NoLeader, Request: []byte(`{"misspelt":7}`)})
 	require.Equal(t, 800, r.Count())
+	soFar, err := r.SoFar()
+	require.NoError(t, err)
+	require.Len(t, soFar, 801)
 	require.NoError(t, r.Close())
 
 	records, err := Read(path)

@@ -166,12 +166,13 @@ func (t *tour) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	verdict, err := checker.CheckSoFar(records)
+	verdict, err := checker.CheckSoFar(records, checker.DefaultConfig())
 	if err != nil {
 		return err
 	}
-	if n := len(verdict.Violations); n > 0 {
-		return fmt.Errorf("%d violations, the first: %s", n, verdict.Violations[0])
+	if !verdict.OK() {
+		n := len(verdict.Violations)
+		return fmt.Errorf("%d violations: %v; undecided: %v", n, verdict.Violations[:min(3, n)], verdict.Unknown)
 	}
 	commits, _ := acknowledged(records)
 	t.say("   every member is at index %d; all %d acknowledged commits are there", index, commits)

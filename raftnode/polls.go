@@ -117,7 +117,7 @@ func (n *Node) pollMembers(ctx context.Context) {
 func (n *Node) pollMember(ctx context.Context, id raft.ServerID, line *poll) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	commit := n.log.gaps.lastSeen(n.raft.CommitIndex())
+	commit := n.lastSeen(n.raft.CommitIndex())
 	r, sent, err := n.askReport(ctx, id, line)
 	now := time.Now()
 	n.polls.done(id, line, func(p *poll) {

@@ -87,6 +87,7 @@ func TestRecover(t *testing.T) {
 // A node that was recovered in part holds what its cluster may never have committed.
 func TestRecoverInterruptedLeavesTheCluster(t *testing.T) {
 	config := testConfig(t, "n1")
+	config.RaftAddr = freeAddr(t) // another one would be an entry to apply
 	n, err := Open(config)
 	require.NoError(t, err)
 	ready(t, n)
@@ -111,6 +112,9 @@ func TestRecoverInterruptedLeavesTheCluster(t *testing.T) {
 	n = openNode(t, config)
 	ready(t, n)
 	require.Equal(t, r.NewClusterID, n.Status().ClusterID)
+	offset, _, err := highWatermark(t.Context(), n, ReadOptions{}, 0)
+	require.NoError(t, err, "before there is anything new to apply")
+	require.Zero(t, offset)
 	mustCommit(t, n, "a", 0)
 }
 

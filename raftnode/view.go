@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cpnode/cpnode/fsm"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -95,7 +96,7 @@ func (n *Node) awaitConfirmed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.fsm.Wait(ctx, n.log.gaps.lastSeen(r.commit)); err != nil {
+	if err := n.fsm.Wait(ctx, n.lastSeen(r.commit)); err != nil {
 		return err
 	}
 	if !n.holds(r.leads) {
@@ -141,7 +142,22 @@ func (n *Node) Staleness() time.Duration {
 // leader reported. Only entries that this node knows to be committed count: what
 // else its log holds there may be something else.
 func (n *Node) caughtUp(commit uint64) bool {
-	return n.raft.CommitIndex() >= commit && n.fsm.Applied() >= n.log.gaps.lastSeen(commit)
+	return n.raft.CommitIndex() >= commit && n.fsm.Applied() >= n.lastSeen(commit)
+}
+
+// lastSeen is the last entry at or below index that the state must have to hold all
+// up to index. What a record of the state was made at, or received with, may be an
+// entry of raft's own that the log does not have any more: nothing more is to come
+// up to there.
+func (n *Node) lastSeen(index uint64) uint64 {
+	seen := n.log.gaps.lastSeen(index)
+	if seen <= n.fsm.Applied() {
+		return seen
+	}
+	if at, err := fsm.RecordedPosition(n.store); err == nil && seen <= at.Index {
+		return n.fsm.Applied()
+	}
+	return seen
 }
 
 // readError makes an answer of what ended a wait; ctx is the caller's own.

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cpnode/cpnode/jepsen/cluster"
+)
+
+const (
+	readyTarget    = 2 * time.Second // beyond the election
+	snapshotTarget = 2.0             // p99 of commits over that without
+	refillTarget   = 3.0             // the same
+)
+
+// killAll kills all nodes while clients commit, and starts them again.
+func (h *harness) killAll(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	l := h.load.start(ctx, h.clients)
+	time.Sleep(h.point / 4)
+	for _, n := range h.cluster.Nodes {
+		n.Kill()
+	}
+	cancel() // their last commits have no outcome
+	_, _ = l.stop()
+	began := time.Now()
+	for _, n := range h.cluster.Nodes {
+		if err := n.Start(); err != nil {
+			return err
+		}
+	}
+	starts := make([]start, len(h.cluster.Nodes))
+	var failures []error
+	done := make(chan error)
+	for i, n := range h.cluster.Nodes {
+		go func() { done <- starts[i].watch(context.WithoutCancel(ctx), n, began) }()
+	}
+	for range starts {
+		failures = append(failures, <-done)
+	}
+	h.out.title("All nodes killed under load and started")
+	for i, s := range starts {
+		beyond := max(0, s.ready-s.leader)
+		h.out.judged("node "+h.cluster.Nodes[i].ID, fmt.Sprintf("a leader after %s, ready after %s: %s later", short(s.leader), short(s.ready), short(beyond)),
+			"ready in under 2 s beyond the election", beyond < readyTarget)
+	}
+	return errors.Join(failures...)
+}
+
+// start is how long a node took until it knew a leader, and until it was ready.
+type start struct{ leader, ready time.Duration }
+
+func (s *start) watch(ctx context.Context, n *cluster.Node, began time.Time) error {
+	p := newProbe(n)
+	defer p.close()
+	return await(ctx, "node "+n.ID+" to be ready", func() bool {
+		if s.leader == 0 && p.leader(ctx) != "" {
+			s.leader = time.Since(began)
+		}
+		if s.leader == 0 || !p.ready(ctx) {
+			return false
+		}
+		s.ready = time.Since(began)
+		return true
+	})
+}
+
+// snapshots measures commits while every node takes one snapshot after the other,
+// between two halves with the usual ones.
+func (h *harness) snapshots(ctx context.Context) error {
+	before, err := h.load.measure(ctx, h.clients, h.point)
+	if err != nil {
+		return err
+	}
+	if err := h.restart(ctx, snapshotFlags(100*time.Millisecond, 1, 8192)); err != nil {
+		return err
+	}
+	during, err := h.load.measure(ctx, h.clients, h.point)
+	if err != nil {
+		return err
+	}
+	taken, err := snapshotsTaken(ctx, h.cluster.Nodes)
+	if err != nil {
+		return err
+	}
+	if err := h.restart(ctx, h.usual()); err != nil {
+		return err
+	}
+	h.out.title("Snapshots, %d clients", h.clients)
+	h.out.commits("without", fmt.Sprintf("%d snapshots meanwhile", taken), before, during, snapshotTarget)
+	if taken == 0 {
+		return errors.New("no snapshot was taken")
+	}
+	return nil
+}
+
+func (h *harness) restart(ctx context.Context, flags []string) error {
+	if err := h.cluster.Stop(); err != nil {
+		return err
+	}
+	h.flags(flags...)
+	if err := h.cluster.Start(ctx); err != nil {
+		return err
+	}
+	_, err := h.cluster.Leader(ctx)
+	return err
+}
+
+// wipeOne removes all that a follower has, starts it, and waits until it votes.
+func (h *harness) wipeOne(ctx context.Context) error {
+	leader, err := h.cluster.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	node := h.cluster.Nodes[0]
+	if node == leader {
+		node = h.cluster.Nodes[1]
+	}
+	before, err := h.load.measure(ctx, h.clients, h.point)
+	if err != nil {
+		return err
+	}
+	w := &refill{node: node, leader: newProbe(leader), self: newProbe(node)}
+	defer w.leader.close()
+	defer w.self.close()
+	if w.lost, err = w.leader.instance(ctx, node.ID); err != nil {
+		return err
+	}
+	node.Kill()
+	if err := node.Wipe(); err != nil {
+		return err
+	}
+	if err := w.watch(ctx, h); err != nil {
+		return err
+	}
+	copied, err := copyTime(filepath.Join(node.Dir, stateFile), filepath.Join(h.dir, "copy"))
+	if err != nil {
+		return err
+	}
+	bytes := float64(size(node.Dir, stateFile)) / 1e6
+	h.out.title("Node %s wiped and started, %d clients", node.ID, h.clients)
+	h.out.commits("before", "from its first byte until it was ready", before, w.during, refillTarget)
+	h.out.fact("from then until it voted", "%s", w.after)
+	h.out.fact("times since its start", "first byte %s, installed %s, ready %s, a voter %s", short(w.begun), short(w.installed), short(w.ready), short(w.votes))
+	h.out.fact("transfer, checks included", "%.1f MB, %.0f MB/s; a plain copy, synced: %.0f MB/s", bytes, bytes/(w.installed-w.begun).Seconds(), bytes/copied.Seconds())
+	h.out.judged("a voter before it was ready", fmt.Sprint(w.early), "no", !w.early)
+	return nil
+}
+
+// refill is how a wiped node came back, in times since it was started.
+type refill struct {
+	node                           *cluster.Node
+	leader, self                   *probe
+	lost                           string // its directory before
+	begun, installed, ready, votes time.Duration
+	during, after                  sample
+	early                          bool // it voted without a state
+}
+
+// someBytes of a state have come when there are as many: while a node starts, an
+// empty one is there for a moment.
+const someBytes = 256 << 10
+
+func (w *refill) watch(ctx context.Context, h *harness) error {
+	ahead := h.load.start(ctx, h.clients)
+	began := time.Now()
+	if err := w.node.Start(); err != nil {
+		return err
+	}
+	there := func() bool { return size(w.node.Dir, installFile) >= someBytes }
+	err := await(ctx, "the first byte of a state", there)
+	w.begun = time.Since(began)
+	if _, stopped := ahead.stop(); err != nil || stopped != nil {
+		return errors.Join(err, stopped)
+	}
+	beside := h.load.start(ctx, h.clients)
+	err = await(ctx, "the state", func() bool { return !there() })
+	w.installed = time.Since(began)
+	w.early = w.leader.votes(ctx, w.node.ID, w.lost)
+	if err == nil {
+		err = await(ctx, "node "+w.node.ID+" to be ready", func() bool { return w.self.ready(ctx) })
+	}
+	w.ready = time.Since(began)
+	var stopped error
+	if w.during, stopped = beside.stop(); err != nil || stopped != nil {
+		return errors.Join(err, stopped)
+	}
+	beside = h.load.start(ctx, h.clients)
+	err = await(ctx, "node "+w.node.ID+" to vote", func() bool { return w.leader.votes(ctx, w.node.ID, w.lost) })
+	w.votes = time.Since(began)
+	w.after, stopped = beside.stop()
+	return errors.Join(err, stopped)
+}
+
+// copyTime copies a file as anybody would, and syncs it.
+func copyTime(from, to string) (time.Duration, error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return 0, err
+	}
+	defer source.Close() //nolint:errcheck // only read
+	target, err := os.Create(to)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	_, err = io.Copy(target, source)
+	err = errors.Join(err, target.Sync(), target.Close())
+	return time.Since(began), errors.Join(err, os.Remove(to))
+}
+
+// check stops the nodes and lets cpnode check their files.
+func (h *harness) check(ctx context.Context) error {
+	if _, err := h.cluster.Settle(ctx); err != nil {
+		return err
+	}
+	if err := h.cluster.Stop(); err != nil {
+		return err
+	}
+	h.out.title("Files of the stopped nodes")
+	digests := map[string]bool{}
+	for _, n := range h.cluster.Nodes {
+		c, err := h.checkNode(ctx, n)
+		if err != nil {
+			return err
+		}
+		digests[c.Directory.State.Digest] = true
+		h.out.judged("node "+n.ID, fmt.Sprintf("%d batches, applied %d, digest %s", c.Directory.State.Totals.Batches, c.Directory.State.AppliedIndex, c.Directory.State.Digest),
+			"clean, with all batches", c.Clean && c.Directory.State.Totals.Batches >= h.batches)
+	}
+	h.out.judged("different digests", fmt.Sprint(len(digests)), "one", len(digests) == 1)
+	return nil
+}
+
+// checked is what cpnode check answers of a directory, as far as it is read here.
+type checked struct {
+	Clean     bool `json:"clean"`
+	Directory struct {
+		State struct {
+			Digest       string `json:"digest"`
+			AppliedIndex int    `json:"applied_index"`
+			Totals       struct {
+				Batches int `json:"batches"`
+			} `json:"totals"`
+		} `json:"state"`
+	} `json:"directory"`
+}
+
+func (h *harness) checkNode(ctx context.Context, n *cluster.Node) (c checked, err error) {
+	var stderr strings.Builder
+	command := exec.CommandContext(ctx, h.binary, "check", n.Dir, "-o", "json")
+	command.Stderr = &stderr
+	text, err := command.Output() // with an error too when there is damage
+	if len(text) == 0 {
+		return c, fmt.Errorf("check %s: %w: %s", n.Dir, err, stderr.String())
+	}
+	return c, json.Unmarshal(text, &c)
+}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
@@ -33,7 +35,7 @@ func newCluster(ctx context.Context, parent string, nodes int, sync string) (*cl
 	if c.configs, err = clusterConfigs(dir, nodes); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
-	c.configure(func(config *raftnode.Config) { config.StateSync = sync })
+	c.configure(func(config *raftnode.Config) { config.StateSync, config.Registerer = sync, prometheus.NewRegistry() })
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}

@@ -86,8 +86,11 @@ func (c *fileClient) sign(b *ops.CommitBatch) {
 	*next += recordsPerBatch
 }
 
+// commitCall commits one file.
+type commitCall func(context.Context, *ops.CommitFileRequest) (*ops.CommitFileResponse, error)
+
 // commit is a call that commits the client's next file through send.
-func (f *files) commit(send func(context.Context, *ops.CommitFileRequest) (*ops.CommitFileResponse, error)) call {
+func (f *files) commit(send commitCall) call {
 	return func(ctx context.Context, client int) error {
 		answer, err := send(ctx, f.next(client))
 		if err != nil {

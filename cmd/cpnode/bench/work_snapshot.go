@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 )
 
@@ -28,7 +29,8 @@ const (
 func (r *runner) fewBatches() int { return max(100, r.options.Scale.Batches/100) }
 
 // snapshot measures commits while snapshots are taken, against those without, and
-// the time of taking one of a small state and of a large one.
+// the time of taking one of a small state and of a large one, with few commits
+// between two: what they change is synced too.
 func (r *runner) snapshot(ctx context.Context) error {
 	if !slices.Contains(r.options.Nodes, 3) {
 		return nil
@@ -38,7 +40,7 @@ func (r *runner) snapshot(ctx context.Context) error {
 		return err
 	}
 	r.step("snapshot: %d batches", few.batches)
-	_, small, err := few.underSnapshots(ctx, 1, r.options.Duration)
+	_, small, err := few.underSnapshots(ctx, 1, r.options.Duration, few.seldom)
 	if err := errors.Join(err, few.remove()); err != nil {
 		return err
 	}
@@ -46,52 +48,64 @@ func (r *runner) snapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.step("snapshot: %d batches", many.batches)
+	_, large, err := many.underSnapshots(ctx, 1, r.options.Duration, many.seldom)
+	if err != nil {
+		return err
+	}
+	line := r.add("snapshot", fmt.Sprintf("3 nodes, %d batches, time of one on average", many.batches), "ms", Figures{Rate: large.average()})
+	line.against(fmt.Sprintf("%d batches", few.batches), Figures{Rate: small.average()})
+	line.atMost("independent of size: at most 2x", line.Floor.RateRatio, snapshotGrowth)
+	line.Note = fmt.Sprintf("%.0f snapshots of the large state, %.0f of the small one", large.count, small.count)
 	for _, clients := range []int{1, manyClients} {
-		large, err := r.snapshotPoint(ctx, many, clients)
-		if err != nil {
+		if err := r.snapshotPoint(ctx, many, clients); err != nil {
 			return err
-		}
-		if clients == 1 {
-			line := r.add("snapshot", fmt.Sprintf("  taking one of %d batches, on average", many.batches), "ms", Figures{Rate: large.average()})
-			line.against(fmt.Sprintf("%d batches", few.batches), Figures{Rate: small.average()})
-			line.atMost("independent of size: at most 2x", line.Floor.RateRatio, snapshotGrowth)
-			line.Note = fmt.Sprintf("%.0f snapshots of the large state, %.0f of the small one", large.count, small.count)
 		}
 	}
 	return nil
 }
 
+// seldom commits a file and pauses.
+func (s *stored) seldom(ctx context.Context, r *ops.CommitFileRequest) (*ops.CommitFileResponse, error) {
+	answer, err := s.commitFile(ctx, r)
+	select {
+	case <-time.After(snapshotInterval / 2):
+	case <-ctx.Done():
+	}
+	return answer, err
+}
+
 // snapshotPoint measures commits under snapshots between two halves without.
-func (r *runner) snapshotPoint(ctx context.Context, s *stored, clients int) (taken timings, err error) {
+func (r *runner) snapshotPoint(ctx context.Context, s *stored, clients int) error {
 	setup := fmt.Sprintf("3 nodes, %s, %d batches, one after the other", clientsText(clients), s.batches)
 	r.step("snapshot: %s", setup)
 	d := r.options.Duration
 	before, err := measure(ctx, clients, d/2, newFiles(s.topic, clients, storedPerFile, false).commit(s.commitFile))
 	if err != nil {
-		return taken, err
+		return err
 	}
-	during, taken, err := s.underSnapshots(ctx, clients, d)
+	during, taken, err := s.underSnapshots(ctx, clients, d, s.commitFile)
 	if err != nil {
-		return taken, err
+		return err
 	}
 	after, err := measure(ctx, clients, d/2, newFiles(s.topic, clients, storedPerFile, false).commit(s.commitFile))
 	if err != nil {
-		return taken, err
+		return err
 	}
 	line := r.add("snapshot", setup, "files/s", during.figures()).against("without", join(before, after).figures())
 	line.atMost("p99 of commits at most 2x", line.P99/line.Floor.P99, snapshotStall)
 	line.Note = fmt.Sprintf("%.0f snapshots", taken.count)
-	return taken, nil
+	return nil
 }
 
-// underSnapshots opens the cluster anew to take snapshots while clients commit, and
-// as it was after that.
-func (s *stored) underSnapshots(ctx context.Context, clients int, d time.Duration) (during sample, taken timings, err error) {
+// underSnapshots opens the cluster anew to take snapshots while clients commit
+// through send, and as it was after that.
+func (s *stored) underSnapshots(ctx context.Context, clients int, d time.Duration, send commitCall) (during sample, taken timings, err error) {
 	was := slices.Clone(s.configs)
 	if err := s.takeSnapshots(ctx); err != nil {
 		return during, taken, err
 	}
-	commit := newFiles(s.topic, clients, storedPerFile, false).commit(s.commitFile)
+	commit := newFiles(s.topic, clients, storedPerFile, false).commit(send)
 	for err == nil && taken.count == 0 { // more than once when points are very short
 		if during, err = measure(ctx, clients, d, commit); err == nil {
 			taken, err = s.timings(snapshotMetric)
@@ -103,14 +117,13 @@ func (s *stored) underSnapshots(ctx context.Context, clients int, d time.Duratio
 }
 
 // takeSnapshots opens the cluster anew, to take snapshots as fast as there is
-// something for them, and to count what it does.
+// something for them.
 func (c *cluster) takeSnapshots(ctx context.Context) error {
 	if err := c.close(); err != nil {
 		return err
 	}
 	c.configure(func(config *raftnode.Config) {
 		config.SnapshotInterval, config.SnapshotThreshold, config.TrailingLogs = snapshotInterval, snapshotThreshold, snapshotTrailing
-		config.Registerer = prometheus.NewRegistry()
 	})
 	return c.open(ctx)
 }

@@ -326,4 +326,59 @@ var mutations = []mutation{
 		file: "raftnode/recover.go", old: "copy(next.Cluster[:], h[:])", new: "copy(next.Cluster[:0], h[:])",
 		pkg: "./raftnode", run: "TestRecover$",
 	},
+	{
+		name: "hung leader goes on sending heartbeats",
+		file: "raftnode/watch.go", old: "		n.transport.layer.mute()\n", new: "",
+		pkg: "./raftnode", run: "TestHungLeaderMakesWay",
+	},
+	{
+		name: "mute leader keeps its connections",
+		file: "raftnode/mute.go", old: "for c := range cut {", new: "for c := range map[*mutableConn]struct{}{} {\n\t\t_ = cut",
+		pkg: "./raftnode", run: "TestHungLeaderMakesWay",
+	},
+	{
+		name: "writes taken without space",
+		file: "raftnode/propose.go", old: "if err := n.refusesSpace(op); err != nil && !later {", new: "if err := n.refusesSpace(op); err != nil && later {",
+		pkg: "./raftnode", run: "TestWritesAreRefusedWithoutSpace",
+	},
+	{
+		name: "deletes refused without space",
+		file: "raftnode/disk.go", old: "if op.RunsWhenFull {", new: "if op.IsInternal() {",
+		pkg: "./raftnode", run: "TestWritesAreRefusedWithoutSpace",
+	},
+	{
+		name: "entry stamped by a clock that is off",
+		file: "raftnode/propose.go", old: "if err := n.refusesClock(); err != nil {", new: "if err := n.refusesClock(); err != nil && later {",
+		pkg: "./raftnode", run: "TestLeaderWhoseClockIsOff",
+	},
+	{
+		name: "own clock not watched between two polls",
+		file: "raftnode/clock.go", old: "p.offset-moved, passed", new: "p.offset, moved == moved && passed",
+		pkg: "./raftnode", run: "TestLeaderWhoseClockIsOff",
+	},
+	{
+		name: "half of the voters are a majority of digests",
+		file: "raftnode/checkpoint.go", old: "if votes[digest] <= len(all)/2 {", new: "if votes[digest] < len(all)/2 {",
+		pkg: "./raftnode", run: "TestJudgeDigests",
+	},
+	{
+		name: "a minority decides about the majority",
+		file: "raftnode/checkpoint.go", old: "return judgement{inMinority, digest}", new: "return judgement{sameAsMajority, digest}",
+		pkg: "./raftnode", run: "TestJudgeDigests|TestMinorityStops",
+	},
+	{
+		name: "damaged state forgotten at the next start",
+		file: "raftnode/node.go", old: "	id.Corrupt = err.Error()\n", new: "",
+		pkg: "./raftnode", run: "TestMinorityStops",
+	},
+	{
+		name: "entries applied while the state is missing",
+		file: "raftnode/refetch.go", old: "	case <-m.there:\n		return nil\n", new: "	default:\n		return nil\n",
+		pkg: "./raftnode", run: "TestDamagedStateIsFetched|TestNobodyToFetchFrom",
+	},
+	{
+		name: "pipeline stops at a failed append",
+		file: "raftnode/pipeline.go", old: "if ended {\n				continue", new: "if ended {\n				return",
+		pkg: "./raftnode", run: "TestPipelineOutlivesAFailedAppend",
+	},
 }

@@ -149,7 +149,9 @@ func (n *Node) askReport(ctx context.Context, id raft.ServerID, line *poll) (*no
 		if err != nil {
 			return nil, time.Time{}, err
 		}
+		n.polls.mu.Lock() // others copy the line
 		line.conn = &conn
+		n.polls.mu.Unlock()
 	}
 	sent := time.Now()
 	said, err := askControl(ctx, line.conn, controlRequest{Verb: verbReport})

@@ -172,7 +172,7 @@ func (n *Node) checkLog() error {
 
 // openNetwork makes the raft port, through which nobody comes before start.
 func (n *Node) openNetwork() error {
-	security, err := newSecurity(n.config.RaftTLS, n.config.RaftSecretFile)
+	security, err := newSecurity(n.config.RaftTLS, n.config.RaftSecretFile, n.logger)
 	if err != nil {
 		return err
 	}

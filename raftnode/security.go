@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -27,6 +28,8 @@ func (f TLSFiles) given() bool { return f != TLSFiles{} }
 type security struct {
 	files      TLSFiles
 	secretFile string // empty for none
+	logger     *slog.Logger
+	wrong      quieter
 
 	mu    sync.Mutex
 	read  []time.Time // when the files that keys were made of had been changed
@@ -44,8 +47,8 @@ type keys struct {
 const minSecret = 16
 
 // newSecurity reads the files once, so that mistakes are found at the start.
-func newSecurity(files TLSFiles, secretFile string) (*security, error) {
-	s := &security{files: files, secretFile: secretFile}
+func newSecurity(files TLSFiles, secretFile string, logger *slog.Logger) (*security, error) {
+	s := &security{files: files, secretFile: secretFile, logger: logger}
 	_, err := s.current()
 	return s, err
 }
@@ -74,11 +77,16 @@ func (s *security) current() (keys, error) {
 	return k, nil
 }
 
+// unlessKnown says why new keys are not used: nobody else would notice before the
+// old ones expire.
 func (s *security) unlessKnown(err error) error {
-	if s.known {
-		return nil
+	if !s.known {
+		return err
 	}
-	return err
+	s.wrong.say(err.Error(), func() {
+		s.logger.Warn("the raft port goes on with its old keys: the new ones are of no use", "error", err)
+	})
+	return nil
 }
 
 func (s *security) paths() []string {

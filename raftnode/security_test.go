@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -196,6 +198,31 @@ func TestProofsAreOfNoUseElsewhere(t *testing.T) {
 	require.NoError(t, writeFrame(good, []byte(`{"verb":"report"}`)))
 	_, err = readFrame(good, controlLimit)
 	require.NoError(t, err)
+}
+
+// Keys that are of no use are said, and the old ones go on until there are better.
+func TestWrongKeysDoNotReplaceGoodOnes(t *testing.T) {
+	path := secretFile(t, testSecret)
+	var log bytes.Buffer
+	s, err := newSecurity(TLSFiles{}, path, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	for i, c := range []struct{ file, used, says string }{
+		{"short", testSecret, "at least 16 are needed"},
+		{"another long secret", "another long secret", ""},
+	} {
+		log.Reset()
+		require.NoError(t, os.WriteFile(path, []byte(c.file), 0o600))
+		require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Duration(i+1)*time.Minute)))
+		secret, err := s.sharedSecret()
+		require.NoError(t, err)
+		require.Equal(t, c.used, string(secret))
+		require.Contains(t, log.String(), c.says)
+	}
+	require.NoError(t, os.Remove(path))
+	secret, err := s.sharedSecret()
+	require.NoError(t, err)
+	require.Equal(t, "another long secret", string(secret))
+	require.Contains(t, log.String(), "no such file")
 }
 
 // Connections that never say who they are cost little, and not for long.

@@ -42,7 +42,7 @@ type ClusterStatusResponse struct {
 type MemberStatus struct {
 	NodeID        string `json:"node_id"`
 	Instance      string `json:"instance" doc:"Names the data directory."`
-	RaftAddr      string `json:"raft_addr"`
+	RaftAddr      string `json:"raft_addr" doc:"Empty until the leader has written it down."`
 	HTTPAddr      string `json:"http_addr"`
 	Role          string `json:"role" doc:"voter or learner; empty when not known."`
 	Leader        bool   `json:"leader"`

@@ -42,7 +42,7 @@ func (b *addressBook) of(id raft.ServerID) string {
 func (n *Node) addresses(id raft.ServerID) []string {
 	all := []string{n.network.book.of(id)}
 	if s, ok := findServer(n.servers(), id); ok {
-		all = append(all, string(s.Address))
+		all = append(all, addrOf(s))
 	}
 	for _, p := range n.config.Peers {
 		if p.ID == nameOf(id) {
@@ -51,7 +51,6 @@ func (n *Node) addresses(id raft.ServerID) []string {
 	}
 	var usable []string
 	for _, addr := range all {
-		// The configuration holds placeholders, see DESIGN.md.
 		if !slices.Contains(usable, addr) && validAddr(addr, false) == nil {
 			usable = append(usable, addr)
 		}

@@ -12,7 +12,7 @@ import (
 type MemberStatus struct {
 	ID       string
 	Instance string // 32 hexadecimal digits: its data directory
-	Addr     string // of its raft port
+	Addr     string // of its raft port, empty until it is written down
 	HTTPAddr string // where clients reach it, empty when it does not say
 	Role     string // "voter" or "learner"
 	Leader   bool
@@ -70,7 +70,7 @@ func (n *Node) tolerated(servers []raft.Server) int {
 }
 
 func (n *Node) memberStatus(s raft.Server) MemberStatus {
-	m := MemberStatus{ID: nameOf(s.ID), Instance: instanceOf(s.ID), Addr: string(s.Address), Role: "learner", Reachable: n.reachable(s.ID), LastContact: Unknown, DiskFreeBytes: -1}
+	m := MemberStatus{ID: nameOf(s.ID), Instance: instanceOf(s.ID), Addr: addrOf(s), Role: "learner", Reachable: n.reachable(s.ID), LastContact: Unknown, DiskFreeBytes: -1}
 	if s.Suffrage == raft.Voter {
 		m.Role = "voter"
 	}

@@ -45,7 +45,7 @@ type RecoverReport struct {
 type RecoverMember struct {
 	ID       string `json:"id"`
 	Instance string `json:"instance"` // 32 hexadecimal digits
-	Addr     string `json:"addr"`
+	Addr     string `json:"addr"`     // empty while it was to replace another directory
 	Voter    bool   `json:"voter"`
 }
 
@@ -107,7 +107,7 @@ func examine(ctx context.Context, child store.Child, dir string, id *identity) (
 	r.LastIndex, r.LastTerm = at.Index, at.Term
 	servers, err := r.readLog(filepath.Join(dir, logFile), at.Configuration.Servers)
 	for _, s := range servers {
-		r.Members = append(r.Members, RecoverMember{nameOf(s.ID), instanceOf(s.ID), string(s.Address), s.Suffrage == raft.Voter})
+		r.Members = append(r.Members, RecoverMember{nameOf(s.ID), instanceOf(s.ID), addrOf(s), s.Suffrage == raft.Voter})
 	}
 	if r.LastIndex > r.AppliedIndex {
 		r.Uncertain = r.LastIndex - r.AppliedIndex
@@ -164,14 +164,14 @@ func recovered(id *identity, members []RecoverMember, peers []Peer) (identity, [
 	copy(next.Cluster[:], h[:])
 	if len(peers) == 0 {
 		for _, m := range members {
-			if m.Instance == id.Instance.String() {
+			if m.Instance == id.Instance.String() && m.Addr != "" {
 				peers = []Peer{{ID: id.NodeID, Addr: m.Addr}}
 			}
 		}
 	}
 	config := Config{NodeID: id.NodeID, Peers: peers}
 	if len(peers) == 0 {
-		return next, nil, errors.New("peers: must be given: the node is not among the members that it knows")
+		return next, nil, errors.New("peers: must be given: the node does not know where it was reached as a member")
 	}
 	if err := config.validatePeers(); err != nil {
 		return next, nil, err

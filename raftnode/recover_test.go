@@ -145,6 +145,20 @@ func dirFiles(t *testing.T, dir string) map[string]string {
 	return all
 }
 
+// A node that was to replace another directory has a placeholder for its address,
+// which is none to go on at.
+func TestRecoverANodeWithoutAddress(t *testing.T) {
+	id := identity{NodeID: "n1", Instance: instanceID{1}}
+	s := raft.Server{ID: id.serverID(), Address: raft.ServerAddress(id.serverID())}
+	require.Equal(t, []Peer{{ID: "n1"}}, peersOf([]raft.Server{s}))
+	members := []RecoverMember{{ID: "n1", Instance: id.Instance.String(), Addr: addrOf(s)}}
+	_, _, err := recovered(&id, members, nil)
+	require.ErrorContains(t, err, "peers: must be given")
+	_, servers, err := recovered(&id, members, []Peer{{"n1", "127.0.0.1:7400"}})
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:7400", addrOf(servers[0]))
+}
+
 func TestWhatCannotBeRecovered(t *testing.T) {
 	_, err := RecoverDir(t.Context(), store.Child{}, t.TempDir(), nil, false)
 	require.ErrorIs(t, err, ErrNotDataDir)

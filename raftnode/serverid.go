@@ -42,11 +42,20 @@ func findServer(servers []raft.Server, id raft.ServerID) (raft.Server, bool) {
 	return raft.Server{}, false
 }
 
+// addrOf is where the configuration says that a server is reached, empty where it
+// holds a placeholder, see newLearner.
+func addrOf(s raft.Server) string {
+	if string(s.Address) == string(s.ID) {
+		return ""
+	}
+	return string(s.Address)
+}
+
 // peersOf is the members as the command line takes them.
 func peersOf(servers []raft.Server) []Peer {
 	peers := make([]Peer, len(servers))
 	for i, s := range servers {
-		peers[i] = Peer{ID: nameOf(s.ID), Addr: string(s.Address)}
+		peers[i] = Peer{ID: nameOf(s.ID), Addr: addrOf(s)}
 	}
 	return peers
 }

@@ -104,6 +104,10 @@ func printRecoverable(p *printer, found []recoverable) {
 	for i, r := range found {
 		var members []string
 		for _, m := range r.Members {
+			if m.Addr == "" {
+				members = append(members, m.ID+" in another directory")
+				continue
+			}
 			members = append(members, m.ID+"="+m.Addr)
 		}
 		number := func(n uint64) string { return strconv.FormatUint(n, 10) }

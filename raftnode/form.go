@@ -105,7 +105,10 @@ func foreign(clusters map[clusterID][]string) (waiting []string) {
 // them, and then, once the identity says that the log exists, others may talk to
 // it.
 func (n *Node) become(id identity) error {
-	if err := id.save(n.config.DataDir); err != nil {
+	n.noting.Lock()
+	err := id.save(n.config.DataDir)
+	n.noting.Unlock()
+	if err != nil {
 		return err
 	}
 	if err := n.beginLog(&id); err != nil {
@@ -128,11 +131,13 @@ func (n *Node) beginLog(id *identity) error {
 
 // joined says that the log exists.
 func (n *Node) joined(id identity) error {
-	id.Joined = true
-	if err := id.save(n.config.DataDir); err != nil {
+	err := n.note(func(now *identity) {
+		id.Corrupt, id.Joined = now.Corrupt, true
+		*now = id
+	})
+	if err != nil {
 		return err
 	}
-	n.identity.Store(&id)
 	n.waiting.Store(nil)
 	n.logger.Info("part of the cluster", "cluster", id.Cluster.String())
 	return nil

@@ -78,11 +78,5 @@ func (n *Node) outOf(ctx context.Context) bool {
 
 // leave remembers that the cluster goes on without this directory.
 func (n *Node) leave() error {
-	id := *n.identity.Load()
-	id.Removed = true
-	if err := id.save(n.config.DataDir); err != nil {
-		return err
-	}
-	n.identity.Store(&id)
-	return nil
+	return n.note(func(id *identity) { id.Removed = true })
 }

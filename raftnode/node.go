@@ -26,6 +26,7 @@ type Node struct {
 
 	lock       *os.File
 	identity   atomic.Pointer[identity]
+	noting     sync.Mutex // held while node.json changes
 	store      *store.Store
 	fsm        *fsm.FSM
 	log        *logStore
@@ -343,12 +344,22 @@ func (n *Node) remember(err error) {
 	if !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, ErrDiverged) {
 		return
 	}
-	id := *n.identity.Load()
-	id.Corrupt = err.Error()
-	n.identity.Store(&id)
-	if err := id.save(n.config.DataDir); err != nil {
+	if err := n.note(func(id *identity) { id.Corrupt = err.Error() }); err != nil {
 		n.logger.Error("could not note that the state must be replaced", "error", err)
 	}
+}
+
+// note changes node.json, and then what this process knows of itself.
+func (n *Node) note(change func(*identity)) error {
+	n.noting.Lock()
+	defer n.noting.Unlock()
+	id := *n.identity.Load()
+	change(&id)
+	if err := id.save(n.config.DataDir); err != nil {
+		return err
+	}
+	n.identity.Store(&id)
+	return nil
 }
 
 // Err is why the node has stopped, nil while it runs. It stays nil after Close.

@@ -142,12 +142,9 @@ func (n *Node) stateArrived() error {
 	if m == nil {
 		return nil
 	}
-	id := *n.identity.Load()
-	id.Corrupt, id.Replacing = "", nil
-	if err := id.save(n.config.DataDir); err != nil {
+	if err := n.note(func(id *identity) { id.Corrupt, id.Replacing = "", nil }); err != nil {
 		return err
 	}
-	n.identity.Store(&id)
 	if n.missing.CompareAndSwap(m, nil) {
 		n.logger.Info("the state is whole again", "index", n.fsm.Applied())
 		close(m.there)

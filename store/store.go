@@ -38,8 +38,12 @@ const (
 )
 
 // NoSpace says whether err is for want of space, on the disk or under MaxBytes. The
-// transaction is then undone, and may be tried again.
+// transaction is then undone, and may be tried again. A sync that failed, for whatever
+// reason, is not tried again: what it was to write may be gone.
 func NoSpace(err error) bool {
+	if errors.Is(err, ErrSync) {
+		return false
+	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, bolterrors.ErrMaxSizeReached)
 }
 

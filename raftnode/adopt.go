@@ -47,17 +47,27 @@ func (n *Node) adoptCluster(cluster clusterID) error {
 }
 
 // askBack asks the leader to take this node back in place of the directory that it
-// had before.
+// had before. It need not be one of the peers that this node was started with.
 func (n *Node) askBack(ctx context.Context, formed []reply) (waiting []string) {
+	var all []Peer
 	for _, r := range formed {
-		said, err := n.askAddr(ctx, r.peer, controlRequest{Verb: verbReadmit})
+		all = append(all, r.peer)
+	}
+	for _, r := range formed {
+		known := func(p Peer) bool { return p.ID == nameOf(r.Leader) }
+		if leader, ok := r.leader(); ok && !slices.ContainsFunc(all, known) {
+			all = append(all, leader)
+		}
+	}
+	for _, p := range all {
+		said, err := n.askAddr(ctx, p, controlRequest{Verb: verbReadmit})
 		switch {
 		case err != nil:
-			waiting = append(waiting, fmt.Sprintf("%s: %v", r.peer.ID, err))
+			waiting = append(waiting, fmt.Sprintf("%s: %v", p.ID, err))
 		case said.Error != nil:
-			waiting = append(waiting, fmt.Sprintf("%s: %s has lost its data and asks to be taken back: %s", r.peer.ID, n.config.NodeID, said.Error.Message))
+			waiting = append(waiting, fmt.Sprintf("%s: %s has lost its data and asks to be taken back: %s", p.ID, n.config.NodeID, said.Error.Message))
 		default:
-			waiting = append(waiting, fmt.Sprintf("%s: is taking %s back", r.peer.ID, n.config.NodeID))
+			waiting = append(waiting, fmt.Sprintf("%s: is taking %s back", p.ID, n.config.NodeID))
 		}
 	}
 	return waiting

@@ -291,6 +291,21 @@ func TestRemove(t *testing.T) {
 	c.settled()
 }
 
+// The leader may have come after the list of peers that a node is started with.
+func TestLeaderThatANodeWasNotToldOf(t *testing.T) {
+	c := startCluster(t, nil)
+	at := c.add("n4")
+	_, err := c.nodes[c.leader()].Join(t.Context(), Peer{ID: "n4", Addr: c.configs[at].RaftAddr})
+	require.NoError(t, err)
+	c.voters("n1", "n2", "n3", "n4")
+	lost := 0
+	require.NoError(t, c.nodes[c.leader()].Transfer(t.Context(), "n4"))
+	eventually(t, func() bool { return c.nodes[at].leading() != nil }, "n4 leads")
+	c.wipe(lost)
+	ready(t, c.start(lost))
+	c.voters("n2", "n3", "n4", "n1")
+}
+
 // A node is removed with both of its directories while one replaces the other.
 func TestRemoveWhileBeingReplaced(t *testing.T) {
 	c := startCluster(t, func(config *Config) { config.pollInterval = time.Hour }) // the leader's rules stand still

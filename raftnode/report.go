@@ -44,6 +44,16 @@ type server struct {
 	Voter bool          `json:"voter"`
 }
 
+// leader is the leader that a report names, as a member is known to others.
+func (r *nodeReport) leader() (Peer, bool) {
+	for _, s := range r.Servers {
+		if s.ID == r.Leader {
+			return Peer{ID: nameOf(s.ID), Addr: s.Addr}, validAddr(s.Addr, false) == nil
+		}
+	}
+	return Peer{}, false
+}
+
 // standing is where a node stands with the leader that says so.
 type standing string
 

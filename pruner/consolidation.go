@@ -1,0 +1,154 @@
+package pruner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+)
+
+// LogPruner is what the consolidation pruner needs of the control plane.
+type LogPruner interface {
+	PruneDisklessLogs(context.Context, *ops.PruneDisklessLogsRequest, ...api.Option) (*ops.PruneDisklessLogsResponse, error)
+}
+
+// Consolidation says what tiered storage holds. A broker that embeds the control
+// plane knows it by itself; [RemoteOffsets] is told.
+type Consolidation interface {
+	// ConsolidationActiveFor says whether a partition's batches may go once tiered
+	// storage holds them.
+	ConsolidationActiveFor(ops.LogRef) bool
+	// HighestRemoteOffsets is the last offset that tiered storage holds of each
+	// partition that it holds something of. The caller may change the slice.
+	HighestRemoteOffsets(context.Context) ([]ops.PruneLog, error)
+	// Gone says that the control plane has no such partition, any more or yet.
+	Gone(ops.LogRef)
+}
+
+// ConsolidationPruner removes the batches that tiered storage holds.
+type ConsolidationPruner struct {
+	worker
+	plane         LogPruner
+	source        Consolidation
+	switchPending func(ops.LogRef) bool
+	config        Config
+
+	partitions, remain prometheus.Gauge
+	batches, bytes     prometheus.Counter
+}
+
+// PruneTotals are what one run of the consolidation pruner did.
+type PruneTotals struct {
+	Partitions     int64 `json:"partitions"` // that were looked at
+	BatchesDeleted int64 `json:"batches_deleted"`
+	BytesDeleted   int64 `json:"bytes_deleted"`
+	MoreRemain     bool  `json:"more_remain"` // the run took its interval, and left some
+}
+
+// NewConsolidationPruner makes a pruner of what source says. Partitions for which
+// switchPending is true are left alone; nil is never. The config is valid.
+func NewConsolidationPruner(plane LogPruner, source Consolidation, switchPending func(ops.LogRef) bool, config Config, deps Deps) *ConsolidationPruner {
+	if switchPending == nil {
+		switchPending = func(ops.LogRef) bool { return false }
+	}
+	f := family{prefix: "consolidation_pruner", registerer: deps.Registerer}
+	return &ConsolidationPruner{
+		worker: newWorker("consolidation-pruner", deps, f.cycles()),
+		plane:  plane, source: source, switchPending: switchPending, config: config,
+		partitions: f.gauge("partitions", "Partitions that the last run looked at."),
+		remain:     f.gauge("work_remains", "1 when the last run left batches that tiered storage holds."),
+		batches:    f.counter("batches_deleted_total", "Batches removed by runs that succeeded."),
+		bytes:      f.counter("bytes_deleted_total", "Bytes of batches removed by runs that succeeded."),
+	}
+}
+
+// Run prunes until ctx ends.
+func (p *ConsolidationPruner) Run(ctx context.Context) {
+	p.loop(ctx, func() (time.Duration, error) {
+		totals, err := p.RunOnce(ctx)
+		if totals.MoreRemain {
+			return max(p.config.ConsolidationInterval/10, time.Second), err
+		}
+		return p.config.ConsolidationInterval, err
+	})
+}
+
+// RunOnce prunes each partition once, and those that have more again and again, one
+// after the other, until none has or the interval has passed. A run that fails has
+// no totals, though some partitions may be pruned.
+func (p *ConsolidationPruner) RunOnce(ctx context.Context) (PruneTotals, error) {
+	var totals PruneTotals
+	if err := p.cycle(ctx, func() error { return p.prune(ctx, &totals) }); err != nil {
+		return PruneTotals{}, err
+	}
+	p.record(&totals)
+	return totals, nil
+}
+
+func (p *ConsolidationPruner) prune(ctx context.Context, totals *PruneTotals) error {
+	logs, err := p.source.HighestRemoteOffsets(ctx)
+	if err != nil {
+		return err
+	}
+	logs = slices.DeleteFunc(logs, p.leavesAlone)
+	totals.Partitions = int64(len(logs))
+	for began := p.clock.Now(); len(logs) > 0; {
+		if logs, err = p.round(ctx, logs, totals); err != nil {
+			return err
+		}
+		if p.clock.Since(began) >= p.config.ConsolidationInterval {
+			break
+		}
+	}
+	totals.MoreRemain = len(logs) > 0
+	return nil
+}
+
+func (p *ConsolidationPruner) leavesAlone(l ops.PruneLog) bool {
+	ref := ops.LogRef{TopicID: l.TopicID, Partition: l.Partition}
+	return p.switchPending(ref) || !p.source.ConsolidationActiveFor(ref)
+}
+
+// round prunes each of logs once, and is those that have more.
+func (p *ConsolidationPruner) round(ctx context.Context, logs []ops.PruneLog, totals *PruneTotals) (left []ops.PruneLog, err error) {
+	err = inRequests(ctx, logs, p.config.PartitionsPerRequest, func(logs []ops.PruneLog) error {
+		answer, err := p.plane.PruneDisklessLogs(ctx, &ops.PruneDisklessLogsRequest{Requests: logs, MaxBatches: p.config.ConsolidationMaxBatches})
+		if err != nil {
+			return err
+		}
+		for i, a := range answer.Responses {
+			if a.Error != ops.None {
+				p.source.Gone(ops.LogRef{TopicID: a.TopicID, Partition: a.Partition})
+				continue
+			}
+			totals.BatchesDeleted += a.BatchesDeleted
+			totals.BytesDeleted += a.BytesDeleted
+			if a.MoreRemain {
+				left = append(left, logs[i])
+			}
+		}
+		return nil
+	})
+	return left, err
+}
+
+func (p *ConsolidationPruner) record(t *PruneTotals) {
+	p.partitions.Set(float64(t.Partitions))
+	p.remain.Set(one(t.MoreRemain))
+	p.batches.Add(float64(t.BatchesDeleted))
+	p.bytes.Add(float64(t.BytesDeleted))
+	if t.BatchesDeleted > 0 {
+		p.logger.Info("pruned what tiered storage holds", "partitions", t.Partitions, "batches", t.BatchesDeleted, "bytes", t.BytesDeleted, "more_remain", t.MoreRemain)
+	}
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package pruner
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+)
+
+// ExpireControlPlane is what the expirers need of the control plane.
+type ExpireControlPlane interface {
+	ExpireProducers(context.Context, *ops.ExpireProducersRequest, ...api.Option) (*ops.ExpireProducersResponse, error)
+	ExpireFences(context.Context, *ops.ExpireFencesRequest, ...api.Option) (*ops.ExpireFencesResponse, error)
+	ExpireReplays(context.Context, *ops.ExpireReplaysRequest, ...api.Option) (*ops.ExpireReplaysResponse, error)
+}
+
+// Expirer drops rows of one kind that no longer matter, in bounded requests.
+type Expirer struct {
+	worker
+	interval time.Duration
+	begin    func() expire
+	rows     prometheus.Counter
+}
+
+// ExpireTotals are what one cycle of an expirer did.
+type ExpireTotals struct {
+	Removed int64 `json:"removed"`
+}
+
+// expire makes one request of a cycle, and says whether another should follow.
+type expire func(context.Context) (removed int64, more bool, err error)
+
+func newExpirer(kind string, interval time.Duration, deps Deps, begin func() expire) *Expirer {
+	f := family{prefix: "expirer", labels: prometheus.Labels{"kind": kind}, registerer: deps.Registerer}
+	return &Expirer{
+		worker:   newWorker("expirer-of-"+kind, deps, f.cycles()),
+		interval: interval, begin: begin,
+		rows: f.counter("rows_removed_total", "Rows removed, by kind: producers, fences or replays."),
+	}
+}
+
+// NewProducerExpirer makes an expirer of idempotent producers that have been idle
+// for ProducerExpiration. The config is valid.
+func NewProducerExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expirer {
+	var e *Expirer
+	e = newExpirer("producers", config.ExpireProducersInterval, deps, func() expire {
+		r := ops.ExpireProducersRequest{IdleBefore: e.clock.Now().Add(-config.ProducerExpiration).UnixMilli(), MaxRows: config.ExpireMaxRows}
+		return func(ctx context.Context) (int64, bool, error) {
+			if config.ProducerExpiration == 0 {
+				return 0, false, nil
+			}
+			answer, err := plane.ExpireProducers(ctx, &r)
+			if err != nil {
+				return 0, false, err
+			}
+			r.After = answer.Next
+			return answer.Removed, answer.Next != "", nil
+		}
+	})
+	return e
+}
+
+// NewFenceExpirer makes an expirer of fences that no longer hold. The config is valid.
+func NewFenceExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expirer {
+	return newExpirer("fences", config.ExpireInterval, deps, func() expire {
+		return func(ctx context.Context) (int64, bool, error) {
+			answer, err := plane.ExpireFences(ctx, &ops.ExpireFencesRequest{MaxRows: config.ExpireMaxRows})
+			if err != nil {
+				return 0, false, err
+			}
+			return answer.Removed, answer.Removed >= config.ExpireMaxRows, nil
+		}
+	})
+}
+
+// NewReplayExpirer makes an expirer of answers to commits that are no longer
+// replayed. The config is valid.
+func NewReplayExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expirer {
+	return newExpirer("replays", config.ExpireInterval, deps, func() expire {
+		return func(ctx context.Context) (int64, bool, error) {
+			answer, err := plane.ExpireReplays(ctx, &ops.ExpireReplaysRequest{MaxRows: config.ExpireMaxRows})
+			if err != nil {
+				return 0, false, err
+			}
+			return answer.Removed, answer.Removed >= config.ExpireMaxRows, nil
+		}
+	})
+}
+
+// Run expires until ctx ends.
+func (e *Expirer) Run(ctx context.Context) {
+	e.loop(ctx, func() (time.Duration, error) {
+		_, err := e.RunOnce(ctx)
+		return e.interval, err
+	})
+}
+
+// RunOnce removes all that is due now. After an error the totals are what was
+// removed before.
+func (e *Expirer) RunOnce(ctx context.Context) (ExpireTotals, error) {
+	var totals ExpireTotals
+	err := e.cycle(ctx, func() error {
+		next := e.begin()
+		for {
+			removed, more, err := next(ctx)
+			totals.Removed += removed
+			e.rows.Add(float64(removed))
+			if err != nil || !more {
+				return err
+			}
+		}
+	})
+	if totals.Removed > 0 {
+		e.logger.Info("removed what no longer matters", "rows", totals.Removed)
+	}
+	return totals, err
+}

@@ -51,12 +51,10 @@ func TestPruneToEachPartitionsOffset(t *testing.T) {
 // A run ends when its interval has passed; each partition had its share by then, and
 // the next run comes soon.
 func TestPruneIsBoundedAndFair(t *testing.T) {
-	c, offsets, _ := consolidating(t, nil)
+	c, offsets, p := consolidating(t, nil)
 	require.NoError(t, offsets.Report([]ops.PruneLog{remote(1, 0, 99), remote(1, 1, 99), remote(1, 2, 99), remote(1, 3, 99)}))
-	config := DefaultConfig()
-	config.ConsolidationMaxBatches, config.PartitionsPerRequest, config.ConsolidationInterval = 2, 1, 20*time.Second
-	slow := &slowPlane{cluster: c, each: 10 * time.Second}
-	p := NewConsolidationPruner(slow, offsets, nil, config, Deps{Clock: c.clock, Random: c.deps.Random})
+	p.config.PartitionsPerRequest, p.config.ConsolidationInterval = 1, 20*time.Second
+	p.plane = &slowPlane{cluster: c, each: 10 * time.Second}
 	totals, err := p.RunOnce(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, PruneTotals{Partitions: 4, BatchesDeleted: 8, BytesDeleted: 800, MoreRemain: true}, totals)
@@ -77,12 +75,34 @@ func TestPruneIsBoundedAndFair(t *testing.T) {
 // slowPlane takes its time for each request.
 type slowPlane struct {
 	*cluster
-	each time.Duration
+	each   time.Duration
+	answer func() // called after each
 }
 
 func (s *slowPlane) PruneDisklessLogs(ctx context.Context, r *ops.PruneDisklessLogsRequest, o ...api.Option) (*ops.PruneDisklessLogsResponse, error) {
 	s.clock.Advance(s.each)
-	return s.cluster.PruneDisklessLogs(ctx, r, o...)
+	answer, err := s.cluster.PruneDisklessLogs(ctx, r, o...)
+	if s.answer != nil {
+		s.answer()
+	}
+	return answer, err
+}
+
+// A run that is stopped in the middle has not failed, and the next one goes on where
+// it was.
+func TestPruneStoppedMidCycle(t *testing.T) {
+	c, offsets, p := consolidating(t, nil)
+	require.NoError(t, offsets.Report([]ops.PruneLog{remote(1, 0, 99), remote(1, 1, 99)}))
+	ctx, cancel := context.WithCancel(t.Context())
+	p.plane, p.config = &slowPlane{cluster: c, answer: cancel}, DefaultConfig()
+	p.config.PartitionsPerRequest = 1
+	p.Run(ctx)
+	require.Equal(t, []int64{100, 0}, []int64{c.logStart(1, 0), c.logStart(1, 1)})
+	require.Zero(t, c.value("cpnode_consolidation_pruner_errors_total"))
+	require.Zero(t, c.value("cpnode_consolidation_pruner_unavailable_total"))
+	totals, err := p.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, PruneTotals{Partitions: 2, BatchesDeleted: 10, BytesDeleted: 1000}, totals)
 }
 
 func TestPruneSkipsPendingSwitches(t *testing.T) {
@@ -118,6 +138,16 @@ func TestPruneWithoutControlPlane(t *testing.T) {
 	require.Zero(t, c.value("cpnode_consolidation_pruner_errors_total"))
 	require.Zero(t, c.value("cpnode_consolidation_pruner_batches_deleted_total"))
 	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_unavailable_total"))
+}
+
+func TestPruneOnClosedNode(t *testing.T) {
+	c, offsets, p := consolidating(t, nil)
+	require.NoError(t, offsets.Report([]ops.PruneLog{remote(1, 0, 99)}))
+	require.NoError(t, c.node.Close())
+	_, err := p.RunOnce(t.Context())
+	require.True(t, unavailable(err), "%v", err)
+	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_unavailable_total"))
+	require.Zero(t, c.value("cpnode_consolidation_pruner_errors_total"))
 }
 
 func TestPruneForgetsPartitionsThatAreGone(t *testing.T) {

@@ -42,7 +42,8 @@ func newCluster(t testing.TB) *cluster {
 	config := raftnode.DefaultConfig()
 	config.NodeID, config.DataDir, config.RaftAddr = "n1", filepath.Join(t.TempDir(), "n1"), "127.0.0.1:0"
 	config.CommitTimeout, config.CheckpointInterval, config.Now = 10*time.Millisecond, 0, c.clock.Now
-	config.Settings.PruneRows, config.Settings.RetentionRows = 2, 2
+	// Small bounds, so that requests take several entries and lists several pages.
+	config.Settings.PruneRows, config.Settings.RetentionRows, config.Settings.Limits.AnswerRows = 2, 2, 3
 	var err error
 	c.node, err = raftnode.Open(config)
 	require.NoError(t, err)

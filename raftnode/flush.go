@@ -9,9 +9,9 @@ import (
 )
 
 // flushDelay is how long answered entries wait for others to share their
-// transaction, unless somebody waits to read them: stale reads see them that much
-// later.
-const flushDelay = 10 * time.Millisecond
+// transaction, unless somebody waits to read them: stale reads of followers see them
+// that much later. See docs/performance.md for what it saves.
+const flushDelay = 50 * time.Millisecond
 
 // flusher ends the state machine's open transaction in time.
 type flusher struct {

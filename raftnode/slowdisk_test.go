@@ -88,7 +88,7 @@ func (c *cluster) otherLeader(old int) int {
 }
 
 func TestHungLeaderMakesWay(t *testing.T) {
-	c, brakes := startBraked(t, 500*time.Millisecond)
+	c, brakes := startBraked(t, 2*time.Second)
 	old := c.leader()
 	brakes[old].close()
 	_, err := commit(t.Context(), c.nodes[old], "hung", 0)
@@ -169,7 +169,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestSlowFollowerHoldsUpNobody(t *testing.T) {
-	c, brakes := startBraked(t, 500*time.Millisecond)
+	c, brakes := startBraked(t, 10*time.Second)
 	slow, leader := c.followers()[0], c.leader()
 	brakes[slow].close()
 	term := c.nodes[leader].leading().term
@@ -185,7 +185,7 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 // With the disks of both followers hung nothing is committed, though both answer
 // heartbeats.
 func TestLeaderWithoutCommitsStepsDown(t *testing.T) {
-	c, brakes := startBraked(t, 500*time.Millisecond)
+	c, brakes := startBraked(t, 1500*time.Millisecond)
 	old := c.leader()
 	term := c.nodes[old].leading().term
 	for _, i := range c.followers() {

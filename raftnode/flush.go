@@ -11,7 +11,7 @@ import (
 // flushDelay is how long answered entries wait for others to share their
 // transaction, unless somebody waits to read them: stale reads of followers see them
 // that much later. See docs/performance.md for what it saves.
-const flushDelay = 50 * time.Millisecond
+const flushDelay = 20 * time.Millisecond
 
 // flusher ends the state machine's open transaction in time.
 type flusher struct {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -16,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/cpnode/cpnode/raftnode/wal"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -53,17 +55,41 @@ func CheckLog(path string) (LogReport, error) {
 	if err := c.checkBuckets(path); err != nil || r.Problem != "" {
 		return r, err
 	}
-	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(true)})
-	if err != nil {
-		return r, err
-	}
-	c.log = &logStore{bolt: bolt, timed: func(string, time.Duration) {}}
-	err = errors.Join(c.checkEntries(), c.checkTerms())
-	if errors.Is(err, ErrLogDamaged) {
+	err = c.checkContents(path)
+	if errors.Is(err, ErrLogDamaged) || errors.Is(err, wal.ErrDamaged) {
 		r.Problem, err = err.Error(), nil
 	}
 	r.Digest = hex.EncodeToString(c.hash.Sum(nil))
-	return r, errors.Join(err, bolt.Close())
+	return r, err
+}
+
+func (c *logChecker) checkContents(path string) (err error) {
+	if c.log, err = readLog(path); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.log.Close()) }()
+	if err := c.checkSegments(); err != nil {
+		return err
+	}
+	return errors.Join(c.checkEntries(), c.checkTerms())
+}
+
+// checkSegments reads the segment files, if the entries are there.
+func (c *logChecker) checkSegments() (err error) {
+	log, ok := c.log.entries.(*wal.Log)
+	if !ok {
+		return nil
+	}
+	if c.report.LastIndex > 0 {
+		return fmt.Errorf("%w: it has entries in two places", ErrLogDamaged)
+	}
+	if c.report.FirstIndex, err = log.FirstIndex(); err != nil {
+		return err
+	}
+	if c.report.LastIndex, err = log.LastIndex(); err != nil {
+		return err
+	}
+	return log.Check()
 }
 
 type logChecker struct {
@@ -135,7 +161,7 @@ func (c *logChecker) checkPromise(key, sealed []byte) error {
 	switch {
 	case err != nil:
 		c.problem("%v", err)
-	case string(key) != string(keyCurrentTerm) && string(key) != string(keyLastVoteTerm) && string(key) != keyLastVoteCand:
+	case !slices.Contains([]string{string(keyCurrentTerm), string(keyLastVoteTerm), keyLastVoteCand, string(keySegments)}, string(key)):
 		c.problem("unknown promise %q", key)
 	}
 	c.hash.Write(key)
@@ -203,7 +229,11 @@ func CheckLogInChild(ctx context.Context, child store.Child, path string) (LogRe
 	if err != nil {
 		return r, err
 	}
-	limit := checkTimeBase + time.Duration(info.Size()/checkBytesPerTime)*time.Second
+	segments, err := wal.Bytes(walDir(path))
+	if err != nil {
+		return r, err
+	}
+	limit := checkTimeBase + time.Duration((info.Size()+segments)/checkBytesPerTime)*time.Second
 	result, err := child.Run(ctx, limit, checkLogTask, path)
 	switch {
 	case errors.Is(err, store.ErrChildDied):

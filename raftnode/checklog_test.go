@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -34,10 +35,10 @@ func TestMain(m *testing.M) {
 
 // variedLog is a closed log with several pages, freed ones among them, and all
 // promises.
-func variedLog(t *testing.T) string {
+func variedLog(t *testing.T, kind string) string {
 	path := filepath.Join(t.TempDir(), logFile)
 	snapshots := &snapshotsAt{}
-	s, err := openLog(path, snapshots, func(string, time.Duration) {})
+	s, err := openLog(path, kind, snapshots, func(string, time.Duration) {})
 	require.NoError(t, err)
 	require.NoError(t, s.SetUint64(keyCurrentTerm, 5))
 	require.NoError(t, s.SetUint64(keyLastVoteTerm, 4))
@@ -53,8 +54,10 @@ func variedLog(t *testing.T) string {
 	return path
 }
 
-func TestCheckLog(t *testing.T) {
-	path := variedLog(t)
+func TestCheckLog(t *testing.T) { eachLogStore(t, testCheckLog) }
+
+func testCheckLog(t *testing.T, kind string) {
+	path := variedLog(t, kind)
 	for _, check := range []func() (LogReport, error){
 		func() (LogReport, error) { return CheckLog(path) },
 		func() (LogReport, error) { return CheckLogInChild(t.Context(), store.Child{}, path) },
@@ -70,13 +73,13 @@ func TestCheckLog(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = CheckLogInChild(t.Context(), store.Child{}, path+"x")
 	require.ErrorIs(t, err, os.ErrNotExist)
-	openTestLog(t, path)
+	openTestLog(t, path, kind)
 	_, err = CheckLog(path)
 	require.ErrorIs(t, err, ErrLocked)
 }
 
 func TestCheckLogNamesTheDamage(t *testing.T) {
-	base, err := os.ReadFile(variedLog(t))
+	base, err := os.ReadFile(variedLog(t, LogStoreBoltDB))
 	require.NoError(t, err)
 	// raw changes a bucket past the log store, which is closed then.
 	raw := func(bucket string, change func(*bbolt.Bucket) error) func(*testing.T, string) {
@@ -89,7 +92,7 @@ func TestCheckLogNamesTheDamage(t *testing.T) {
 	}
 	sealed := func(change func(*logStore) error) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
-			s, err := openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
+			s, err := openLog(path, LogStoreBoltDB, &snapshotsAt{}, func(string, time.Duration) {})
 			require.NoError(t, err)
 			require.NoError(t, change(s))
 			require.NoError(t, s.Close())
@@ -138,7 +141,7 @@ func TestFlippedBytesInTheLog(t *testing.T) {
 	}
 	const seed = 3
 	t.Logf("seed %d", seed)
-	base := variedLog(t)
+	base := variedLog(t, LogStoreBoltDB)
 	want, err := CheckLog(base)
 	require.NoError(t, err)
 	image, err := os.ReadFile(base)
@@ -188,4 +191,38 @@ func usedBytes(t *testing.T, path string) (n int64) {
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error { n = tx.Size(); return nil }))
 	require.NoError(t, db.Close())
 	return n
+}
+
+// The same of segments: whatever byte is changed, after the log was closed.
+func TestFlippedBytesInSegments(t *testing.T) {
+	path := variedLog(t, LogStoreWAL)
+	want, err := CheckLog(path)
+	require.NoError(t, err)
+	require.NoError(t, want.Err())
+	segments, err := filepath.Glob(filepath.Join(walDir(path), "*"))
+	require.NoError(t, err)
+	require.Len(t, segments, 2)
+	for _, segment := range segments {
+		data, err := os.ReadFile(segment)
+		require.NoError(t, err)
+		used, damaged := bytes.TrimRight(data, "\x00"), 0
+		for at := 0; at < len(used); at += 1 + len(used)/40 {
+			data[at] ^= 1
+			require.NoError(t, os.WriteFile(segment, data, 0o600))
+			data[at] ^= 1
+			got, err := CheckLogInChild(t.Context(), store.Child{}, path)
+			require.NoError(t, err)
+			if got.Err() == nil {
+				require.Equal(t, want, got)
+				continue
+			}
+			damaged++
+			if segment == segments[1] { // others are read when they are needed
+				_, err = openLog(path, LogStoreWAL, &snapshotsAt{}, func(string, time.Duration) {})
+				require.ErrorIs(t, err, ErrLogDamaged)
+			}
+		}
+		require.Greater(t, damaged, 35)
+		require.NoError(t, os.WriteFile(segment, data, 0o600))
+	}
 }

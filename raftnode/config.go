@@ -79,6 +79,10 @@ type Config struct {
 	SnapshotThreshold uint64
 	SnapshotInterval  time.Duration
 
+	// RaftLogStore is where a new directory keeps the entries of raft's log:
+	// LogStoreBoltDB or LogStoreWAL. One that has entries keeps them where they are.
+	RaftLogStore string
+
 	// LeaderSlowDisk is how long writes to the raft log may stay slow, or none be
 	// committed while some wait, before a leader makes way; 0: for ever.
 	LeaderSlowDisk time.Duration
@@ -141,7 +145,8 @@ func DefaultConfig() Config {
 		LeaderSlowDisk: 5 * time.Second, DiskMinFree: 256 << 20, ClockMaxSkew: 10 * time.Second, CheckpointInterval: 10 * time.Second,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
-		StateSync: StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 50,
+		RaftLogStore: LogStoreBoltDB,
+		StateSync:    StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 50,
 		Now: time.Now, pollInterval: time.Second,
 	}
 }
@@ -165,6 +170,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("ReadTimeout: must be positive")
 	case c.StateSync != StateSyncAlways && c.StateSync != StateSyncInterval:
 		return fmt.Errorf("StateSync: %q must be %q or %q", c.StateSync, StateSyncAlways, StateSyncInterval)
+	case c.RaftLogStore != LogStoreBoltDB && c.RaftLogStore != LogStoreWAL:
+		return fmt.Errorf("RaftLogStore: %q must be %q or %q", c.RaftLogStore, LogStoreBoltDB, LogStoreWAL)
 	case c.StateSyncInterval <= 0:
 		return fmt.Errorf("StateSyncInterval: must be positive")
 	case c.StateSyncMaxTransactions < 1:

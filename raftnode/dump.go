@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
@@ -102,12 +100,11 @@ func DumpLog(ctx context.Context, child store.Child, dir string, head func(LogDu
 	if err := head(dump); err != nil || found.FirstIndex == 0 {
 		return err
 	}
-	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(true)})
+	log, err := readLog(path)
 	if err != nil {
 		return err
 	}
-	log := &logStore{bolt: bolt, timed: func(string, time.Duration) {}}
-	return errors.Join(dumpEntries(ctx, log, dump, entry), bolt.Close())
+	return errors.Join(dumpEntries(ctx, log, dump, entry), log.Close())
 }
 
 func dumpEntries(ctx context.Context, log *logStore, dump LogDump, fn func(LogEntry) error) error {

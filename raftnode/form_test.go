@@ -89,13 +89,13 @@ func TestCrashWhileForming(t *testing.T) {
 	for name, at := range map[string]func(*testing.T, Config){
 		"before it decided": func(t *testing.T, c Config) {
 			changeIdentity(t, c, func(id *identity) { id.Members, id.Cluster, id.Joined = nil, clusterID{}, false })
-			removeFile(t, c, logFile)
+			removeLog(t, c)
 			removeFile(t, c, stateFile)
 			removeFile(t, c, recordsFile)
 		},
 		"before the log began": func(t *testing.T, c Config) {
 			changeIdentity(t, c, func(id *identity) { id.Joined = false })
-			removeFile(t, c, logFile)
+			removeLog(t, c)
 			removeFile(t, c, stateFile)
 			removeFile(t, c, recordsFile)
 		},
@@ -179,8 +179,8 @@ func TestLostLogIsRefused(t *testing.T) {
 	last := n.raft.LastIndex()
 	require.NoError(t, n.Close())
 
-	kept, err := os.ReadFile(filepath.Join(config.DataDir, logFile))
-	require.NoError(t, err)
+	kept := t.TempDir()
+	require.NoError(t, os.CopyFS(kept, os.DirFS(config.DataDir)))
 	removeFile(t, config, logFile)
 	_, err = Open(config)
 	require.ErrorIs(t, err, ErrLogLost)
@@ -190,7 +190,8 @@ func TestLostLogIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrLogLost, "not even with the state gone as well")
 
 	restoreLog := func() {
-		require.NoError(t, os.WriteFile(filepath.Join(config.DataDir, logFile), kept, 0o600))
+		require.NoError(t, os.RemoveAll(config.DataDir))
+		require.NoError(t, os.CopyFS(config.DataDir, os.DirFS(kept)))
 	}
 	restoreLog()
 	n = openNode(t, config)
@@ -200,9 +201,13 @@ func TestLostLogIsRefused(t *testing.T) {
 
 	for problem, cut := range map[string][2]uint64{"it ends at": {last, last + 10}, "it begins at": {1, 1}} {
 		restoreLog()
-		s, err := openLog(filepath.Join(config.DataDir, logFile), &snapshotsAt{}, func(string, time.Duration) {})
+		s, err := openLog(filepath.Join(config.DataDir, logFile), testLogStore, &snapshotsAt{}, func(string, time.Duration) {})
 		require.NoError(t, err)
-		require.NoError(t, s.bolt.DeleteRange(cut[0], cut[1]))
+		if cut[0] == 1 {
+			require.NoError(t, s.entries.DeleteOldest(cut[1]))
+		} else {
+			require.NoError(t, s.entries.DeleteNewest(cut[0]))
+		}
 		require.NoError(t, s.Close())
 		// With a record at the state's index the log would not be needed before it.
 		removeFile(t, config, recordsFile)
@@ -272,9 +277,9 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	ready(t, n)
 	createTopic(t, n)
 	mustCommit(t, n, "a", 0)
-	last := n.raft.LastIndex()
-	require.NoError(t, n.log.bolt.StoreLog(&raft.Log{Index: last, Term: 2, Data: []byte("not sealed")}))
+	next := n.raft.LastIndex() + 1
+	require.NoError(t, n.log.entries.StoreLogs([]*raft.Log{{Index: next, Term: 2, Data: []byte("not sealed")}}))
 	require.NoError(t, n.Close())
 	_, err = Open(config)
-	require.ErrorContains(t, err, fmt.Sprintf("raft log is damaged: entry %d ", last))
+	require.ErrorContains(t, err, fmt.Sprintf("raft log is damaged: entry %d ", next))
 }

@@ -246,7 +246,8 @@ func TestAllDisksWithoutReserveFull(t *testing.T) {
 	for _, d := range disks {
 		d.fill(0)
 	}
-	l.more(1000, string(ops.NoLeader)) // whoever is elected cannot write
+	// Whoever is elected cannot write; a segment has its space, but not the state.
+	l.more(1000, string(map[string]ops.Code{LogStoreBoltDB: ops.NoLeader, LogStoreWAL: ops.StorageFull}[testLogStore]))
 	for _, d := range disks {
 		d.free()
 	}
@@ -256,8 +257,12 @@ func TestAllDisksWithoutReserveFull(t *testing.T) {
 
 // raft counts on an append that follows a cut: see StoreLogs.
 func TestAppendAfterACutWaitsForSpace(t *testing.T) {
+	eachLogStore(t, testAppendAfterACutWaitsForSpace)
+}
+
+func testAppendAfterACutWaitsForSpace(t *testing.T, kind string) {
 	d := newSmallDisk(t)
-	s, err := openLog(filepath.Join(d.dir, logFile), &snapshotStore{}, func(string, time.Duration) {})
+	s, err := openLog(filepath.Join(d.dir, logFile), kind, &snapshotStore{}, func(string, time.Duration) {})
 	require.NoError(t, err)
 	defer s.Close()
 	waits := make(chan error, 1)
@@ -274,10 +279,11 @@ func TestAppendAfterACutWaitsForSpace(t *testing.T) {
 	require.NoError(t, s.StoreLogs(entry(1, 10)))
 	require.NoError(t, s.StoreLogs(entry(2, 10)))
 	d.fill(0)
-	require.ErrorIs(t, s.StoreLogs(entry(3, 1<<20)), syscall.ENOSPC, "raft deals with it")
+	const size = 17 << 20 // more than a segment has
+	require.ErrorIs(t, s.StoreLogs(entry(3, size)), syscall.ENOSPC, "raft deals with it")
 	require.NoError(t, s.deleteNewest(2))
 	done := make(chan error, 1)
-	go func() { done <- s.StoreLogs(entry(2, 1<<20)) }()
+	go func() { done <- s.StoreLogs(entry(2, size)) }()
 	require.ErrorIs(t, <-waits, syscall.ENOSPC)
 	d.free()
 	require.NoError(t, <-done)

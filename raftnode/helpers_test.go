@@ -3,6 +3,7 @@ package raftnode
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,12 +19,18 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
+// testLogStore is where the tests' nodes keep raft's entries.
+var testLogStore = LogStoreBoltDB
+
+func init() { flag.StringVar(&testLogStore, "log.store", testLogStore, "raft.log.store of the nodes") }
+
 // testConfig has timers short enough for a test and long enough for a busy
 // machine.
 func testConfig(t *testing.T, id string) Config {
 	c := DefaultConfig()
 	c.NodeID, c.DataDir, c.RaftAddr = id, filepath.Join(t.TempDir(), id), "127.0.0.1:0"
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	c.RaftLogStore = testLogStore
 	c.CheckpointInterval = 0 // tests that count entries are many
 	c.CommitTimeout, c.pollInterval = 10*time.Millisecond, 50*time.Millisecond
 	if testing.Verbose() {
@@ -266,4 +273,11 @@ func requireCode(t *testing.T, err error, code ops.Code) {
 func removeFile(t *testing.T, c Config, name string) {
 	t.Helper()
 	require.NoError(t, os.Remove(filepath.Join(c.DataDir, name)))
+}
+
+// removeLog removes raft's log and promises.
+func removeLog(t *testing.T, c Config) {
+	t.Helper()
+	removeFile(t, c, logFile)
+	require.NoError(t, os.RemoveAll(walDir(filepath.Join(c.DataDir, logFile))))
 }

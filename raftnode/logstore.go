@@ -15,19 +15,24 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/cpnode/cpnode/raftnode/wal"
 )
 
 // ErrLogDamaged is wrapped by every error that says that the raft log holds what
 // was not written: the node must be rebuilt.
 var ErrLogDamaged = errors.New("raft log is damaged")
 
-// logStore is raft's log and stable store on raft-boltdb, with a checksum on
-// every entry and value. An entry's CRC-32C, over its index, term, type, time,
+// logStore is raft's log and stable store, with a checksum on every entry and
+// value. What raft promised is in raft-boltdb, entries are there or in segment files
+// beside (package wal). An entry's CRC-32C, over its index, term, type, time,
 // data and extensions, is the last four bytes of the extensions it is stored
 // with; a value's, over key and value, is the last four bytes of the value.
 type logStore struct {
 	path      string
 	bolt      *raftboltdb.BoltStore
+	entries   entryLog
+	kind      string // of entries: LogStoreBoltDB or LogStoreWAL
 	snapshots raft.SnapshotStore
 	gaps      gaps
 	pace      pace
@@ -58,9 +63,6 @@ const (
 	crcSize        = 4
 	logLockTimeout = 2 * time.Second
 	logMmapBytes   = 256 << 20
-	// deleteStep bounds one transaction of DeleteRange, so that appends need not
-	// wait for the whole of a compaction.
-	deleteStep = 1024
 )
 
 // The keys under which raft keeps its promises.
@@ -79,9 +81,9 @@ func boltOptions(readOnly bool) *bbolt.Options {
 	return &o
 }
 
-// openLog opens the log that goes with snapshots; timed is told how long each read
-// and write took.
-func openLog(path string, snapshots raft.SnapshotStore, timed func(op string, d time.Duration)) (*logStore, error) {
+// openLog opens the log that goes with snapshots; one without entries so far keeps
+// them as kind says. timed is told how long each read and write took.
+func openLog(path, kind string, snapshots raft.SnapshotStore, timed func(op string, d time.Duration)) (*logStore, error) {
 	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(false)})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -96,6 +98,22 @@ func openLog(path string, snapshots raft.SnapshotStore, timed func(op string, d 
 		if err := s.loadTerm(key); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), bolt.Close())
 		}
+	}
+	if err := s.openEntries(kind, wal.Options{}); err != nil {
+		return nil, errors.Join(err, bolt.Close())
+	}
+	return s, nil
+}
+
+// readLog opens the log of a stopped node and changes nothing.
+func readLog(path string) (*logStore, error) {
+	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(true)})
+	if err != nil {
+		return nil, err
+	}
+	s := &logStore{path: path, bolt: bolt, timed: func(string, time.Duration) {}}
+	if err := s.openEntries(LogStoreBoltDB, wal.Options{ReadOnly: true}); err != nil {
+		return nil, errors.Join(err, bolt.Close())
 	}
 	return s, nil
 }
@@ -130,18 +148,21 @@ func (s *logStore) scanGaps(applied uint64) error {
 	return nil
 }
 
-func (s *logStore) Close() error { return s.bolt.Close() }
+// Close closes both parts.
+func (s *logStore) Close() error { return errors.Join(s.entries.Close(), s.bolt.Close()) }
 
-func (s *logStore) FirstIndex() (uint64, error) { return s.bolt.FirstIndex() }
+// FirstIndex is 0 when there are no entries.
+func (s *logStore) FirstIndex() (uint64, error) { return s.entries.FirstIndex() }
 
-func (s *logStore) LastIndex() (uint64, error) { return s.bolt.LastIndex() }
+// LastIndex is 0 when there are no entries.
+func (s *logStore) LastIndex() (uint64, error) { return s.entries.LastIndex() }
 
 // GetLog reads and checks one entry.
 func (s *logStore) GetLog(index uint64, entry *raft.Log) error {
 	defer s.time("read", time.Now())
-	err := s.bolt.GetLog(index, entry)
+	err := s.entries.GetLog(index, entry)
 	switch {
-	case errors.Is(err, raft.ErrLogNotFound), errors.Is(err, bolterrors.ErrDatabaseNotOpen):
+	case errors.Is(err, raft.ErrLogNotFound), errors.Is(err, bolterrors.ErrDatabaseNotOpen), errors.Is(err, wal.ErrClosed):
 		return err
 	case err != nil:
 		return s.fatal(fmt.Errorf("%w: entry %d does not decode: %w", ErrLogDamaged, index, err))
@@ -219,9 +240,9 @@ func (s *logStore) StoreLogs(entries []*raft.Log) error {
 	for _, entry := range entries {
 		s.gaps.add(entry)
 	}
-	err := s.bolt.StoreLogs(sealed)
+	err := s.entries.StoreLogs(sealed)
 	if s.cut {
-		err = s.insist(err, func() error { return s.bolt.StoreLogs(sealed) })
+		err = s.insist(err, func() error { return s.entries.StoreLogs(sealed) })
 	}
 	s.cut = s.cut && err != nil
 	if halt := s.halt.Load(); err != nil && !lacksSpace(err) && halt != nil {
@@ -252,8 +273,8 @@ func lacksSpace(err error) bool {
 // committed, and send them to others if it came to lead.
 func (s *logStore) IsMonotonic() bool { return true }
 
-// DeleteRange deletes the oldest entries up to last, or the newest from first on,
-// in steps: what remains is without a hole whenever the process dies.
+// DeleteRange deletes the oldest entries up to last, or the newest from first on:
+// what remains is without a hole whenever the process dies.
 //
 // Entries up to the newest snapshot, which is the newest durable record of the
 // state, are only ever deleted as the oldest, those
@@ -284,27 +305,13 @@ func newestSnapshot(snapshots raft.SnapshotStore) (*raft.SnapshotMeta, error) {
 	return list[0], nil
 }
 
-// deleteOldest looks after each step whether it is done: raft-boltdb deletes under
-// a cursor, which can skip a key.
 func (s *logStore) deleteOldest(last uint64) error {
 	s.gaps.dropTo(last)
-	oldest, err := s.FirstIndex()
-	for err == nil && oldest != 0 && oldest <= last {
-		if err = s.bolt.DeleteRange(oldest, min(last, oldest+deleteStep-1)); err == nil {
-			oldest, err = s.FirstIndex()
-		}
-	}
-	return err
+	return s.entries.DeleteOldest(last)
 }
 
-// deleteNewest works like deleteOldest, from the other end.
 func (s *logStore) deleteNewest(first uint64) error {
-	newest, err := s.LastIndex()
-	for err == nil && newest >= first {
-		if err = s.bolt.DeleteRange(max(first, newest-min(newest, deleteStep-1)), newest); err == nil {
-			newest, err = s.LastIndex()
-		}
-	}
+	err := s.entries.DeleteNewest(first)
 	s.gaps.dropFrom(first)
 	s.cut = true
 	return err

@@ -25,10 +25,17 @@ func (s *snapshotsAt) List() ([]*raft.SnapshotMeta, error) {
 	return []*raft.SnapshotMeta{{Index: s.index}}, nil
 }
 
-func openTestLog(t *testing.T, path string) (*logStore, *snapshotsAt) {
+// eachLogStore runs a test on both.
+func eachLogStore(t *testing.T, test func(t *testing.T, kind string)) {
+	for _, kind := range []string{LogStoreBoltDB, LogStoreWAL} {
+		t.Run(kind, func(t *testing.T) { test(t, kind) })
+	}
+}
+
+func openTestLog(t *testing.T, path, kind string) (*logStore, *snapshotsAt) {
 	t.Helper()
 	snapshots := &snapshotsAt{}
-	s, err := openLog(path, snapshots, func(string, time.Duration) {})
+	s, err := openLog(path, kind, snapshots, func(string, time.Duration) {})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s, snapshots
@@ -54,8 +61,10 @@ func testEntries(first, last, term uint64) []*raft.Log {
 	return entries
 }
 
-func TestLogKeepsEntriesAsTheyWere(t *testing.T) {
-	s, _ := openTestLog(t, filepath.Join(t.TempDir(), logFile))
+func TestLogKeepsEntriesAsTheyWere(t *testing.T) { eachLogStore(t, testLogKeepsEntriesAsTheyWere) }
+
+func testLogKeepsEntriesAsTheyWere(t *testing.T, kind string) {
+	s, _ := openTestLog(t, filepath.Join(t.TempDir(), logFile), kind)
 	entries := testEntries(1, 20, 2)
 	before := make([]raft.Log, len(entries))
 	for i, entry := range entries {
@@ -78,7 +87,7 @@ func TestLogKeepsEntriesAsTheyWere(t *testing.T) {
 
 func TestLogKeepsPromises(t *testing.T) {
 	path := filepath.Join(t.TempDir(), logFile)
-	s, err := openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
+	s, err := openLog(path, testLogStore, &snapshotsAt{}, func(string, time.Duration) {})
 	require.NoError(t, err)
 	_, err = s.GetUint64(keyCurrentTerm)
 	require.EqualError(t, err, "not found", "raft compares the text")
@@ -89,7 +98,7 @@ func TestLogKeepsPromises(t *testing.T) {
 	require.EqualValues(t, 8, s.term.Load(), "the highest term that was ever seen")
 	require.NoError(t, s.Close())
 
-	s, _ = openTestLog(t, path)
+	s, _ = openTestLog(t, path, testLogStore)
 	require.EqualValues(t, 8, s.term.Load())
 	term, err := s.GetUint64(keyCurrentTerm)
 	require.NoError(t, err)
@@ -103,7 +112,7 @@ func TestLogKeepsPromises(t *testing.T) {
 
 func TestLogFindsDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), logFile)
-	s, err := openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
+	s, err := openLog(path, LogStoreBoltDB, &snapshotsAt{}, func(string, time.Duration) {})
 	require.NoError(t, err)
 	require.NoError(t, s.StoreLogs(testEntries(1, 10, 2)))
 	require.NoError(t, s.SetUint64(keyCurrentTerm, 2))
@@ -125,14 +134,14 @@ func TestLogFindsDamage(t *testing.T) {
 	_, err = s.GetUint64(keyLastVoteTerm)
 	require.ErrorIs(t, err, ErrLogDamaged)
 	require.NoError(t, s.Close())
-	_, err = openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
+	_, err = openLog(path, LogStoreBoltDB, &snapshotsAt{}, func(string, time.Duration) {})
 	require.ErrorIs(t, err, ErrLogDamaged)
 }
 
 // Once raft runs, damage and a term that cannot be stored end the goroutine that
 // asked, where raft would panic, and tell the node.
 func TestLogStopsWhereRaftWouldPanic(t *testing.T) {
-	s, err := openLog(filepath.Join(t.TempDir(), logFile), &snapshotsAt{}, func(string, time.Duration) {})
+	s, err := openLog(filepath.Join(t.TempDir(), logFile), LogStoreBoltDB, &snapshotsAt{}, func(string, time.Duration) {})
 	require.NoError(t, err)
 	require.NoError(t, s.bolt.StoreLogs([]*raft.Log{{Index: 1, Data: []byte("not sealed")}}))
 	var halted []error
@@ -173,8 +182,10 @@ func bounds(t *testing.T, s *logStore) (first, last uint64) {
 	return first, last
 }
 
-func TestLogDeletesFromBothEnds(t *testing.T) {
-	s, snapshots := openTestLog(t, filepath.Join(t.TempDir(), logFile))
+func TestLogDeletesFromBothEnds(t *testing.T) { eachLogStore(t, testLogDeletesFromBothEnds) }
+
+func testLogDeletesFromBothEnds(t *testing.T, kind string) {
+	s, snapshots := openTestLog(t, filepath.Join(t.TempDir(), logFile), kind)
 	require.NoError(t, s.StoreLogs(testEntries(1, 5000, 2)))
 
 	require.NoError(t, s.DeleteRange(4800, 5000)) // a conflict, before any snapshot
@@ -226,13 +237,13 @@ func TestGaps(t *testing.T) {
 
 func TestScanGapsReadsTheTailOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), logFile)
-	s, err := openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
+	s, err := openLog(path, LogStoreBoltDB, &snapshotsAt{}, func(string, time.Duration) {})
 	require.NoError(t, err)
 	require.NoError(t, s.StoreLogs(testEntries(1, 25, 2)))
 	require.NoError(t, s.bolt.StoreLog(&raft.Log{Index: 5})) // would be damage
 	require.NoError(t, s.Close())
 
-	s, _ = openTestLog(t, path)
+	s, _ = openTestLog(t, path, LogStoreBoltDB)
 	require.NoError(t, s.scanGaps(19))
 	require.EqualValues(t, 20, s.gaps.lastSeen(22))
 	require.EqualValues(t, 23, s.gaps.lastSeen(23))
@@ -241,8 +252,10 @@ func TestScanGapsReadsTheTailOnly(t *testing.T) {
 
 // A node whose newest record was replaced by one of the same state with a lower
 // index must not take a compaction for the removal of a conflict.
-func TestLogIsNotCutBeyondTheState(t *testing.T) {
-	s, snapshots := openTestLog(t, filepath.Join(t.TempDir(), logFile))
+func TestLogIsNotCutBeyondTheState(t *testing.T) { eachLogStore(t, testLogIsNotCutBeyondTheState) }
+
+func testLogIsNotCutBeyondTheState(t *testing.T, kind string) {
+	s, snapshots := openTestLog(t, filepath.Join(t.TempDir(), logFile), kind)
 	require.NoError(t, s.StoreLogs(testEntries(1, 100, 2)))
 	snapshots.index = 40
 	require.NoError(t, s.DeleteRange(1, 60))

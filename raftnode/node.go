@@ -130,9 +130,12 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	n.fsm.OnCheckpoint(n.checkpoints.add)
 	n.snapshots = &snapshotStore{store: n.store, instead: n.instead}
 	snapshots = n.snapshots
-	n.log, err = openLog(filepath.Join(dir, logFile), snapshots, n.metrics.logTimed)
+	n.log, err = openLog(filepath.Join(dir, logFile), n.config.RaftLogStore, snapshots, n.metrics.logTimed)
 	if err != nil {
 		return nil, err
+	}
+	if n.log.kind != n.config.RaftLogStore {
+		n.logger.Warn("the directory keeps its raft log as it was begun", "store", n.log.kind, "configured", n.config.RaftLogStore)
 	}
 	n.log.pace.slow, n.log.beforeAppend = n.config.LeaderSlowDisk/slowFraction, n.config.beforeAppend
 	n.log.starved = n.starve("raft's log", &n.space.log)

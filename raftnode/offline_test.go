@@ -59,7 +59,8 @@ func TestCheckDirFindsWhatIsLost(t *testing.T) {
 		"log": func(t *testing.T, dir string) {
 			path := filepath.Join(dir, logFile)
 			require.NoError(t, os.Remove(path))
-			s, err := openLog(path, &snapshotsAt{}, func(string, time.Duration) {})
+			require.NoError(t, os.RemoveAll(walDir(path)))
+			s, err := openLog(path, testLogStore, &snapshotsAt{}, func(string, time.Duration) {})
 			require.NoError(t, err)
 			require.NoError(t, s.Close())
 			require.NoError(t, os.Remove(filepath.Join(dir, recordsFile)))

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"github.com/cpnode/cpnode/fsm"
 	"github.com/cpnode/cpnode/store"
@@ -126,12 +125,11 @@ func recordedAt(dir string, applied uint64) (fsm.Position, error) {
 
 // readLog notes where the log ends and returns the configuration there.
 func (r *RecoverReport) readLog(path string, servers []raft.Server) (_ []raft.Server, err error) {
-	bolt, err := raftboltdb.New(raftboltdb.Options{Path: path, BoltOptions: boltOptions(true)})
+	log, err := readLog(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, bolt.Close()) }()
-	log := &logStore{bolt: bolt, timed: func(string, time.Duration) {}}
+	defer func() { err = errors.Join(err, log.Close()) }()
 	first, err := log.FirstIndex()
 	if err != nil {
 		return nil, err
@@ -203,7 +201,7 @@ func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raf
 		return err
 	}
 	snapshots := &snapshotStore{store: state}
-	log, err := openLog(filepath.Join(dir, logFile), snapshots, func(string, time.Duration) {})
+	log, err := openLog(filepath.Join(dir, logFile), config.RaftLogStore, snapshots, func(string, time.Duration) {})
 	if err != nil {
 		return err
 	}

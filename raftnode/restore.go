@@ -113,9 +113,9 @@ func restoreState(from io.Reader, path string, members raft.Configuration) (m st
 }
 
 // beginLogAfter makes an empty raft log that promises not to vote in terms that the
-// state has seen.
+// state has seen. Where its entries will be is up to the node.
 func beginLogAfter(path string, term uint64) error {
-	log, err := openLog(path, nil, func(string, time.Duration) {})
+	log, err := openLog(path, LogStoreBoltDB, nil, func(string, time.Duration) {})
 	if err != nil {
 		return err
 	}

@@ -202,7 +202,7 @@ func TestRecoverClusterOnRecords(t *testing.T) {
 	machine, err := fsm.New(state, fsm.Owner{Stopped: func(err error) { t.Error(err) }, NoSpace: func(error) bool { return false }})
 	require.NoError(t, err)
 	snapshots := &snapshotStore{store: state}
-	log, err := openLog(filepath.Join(config.DataDir, logFile), snapshots, func(string, time.Duration) {})
+	log, err := openLog(filepath.Join(config.DataDir, logFile), testLogStore, snapshots, func(string, time.Duration) {})
 	require.NoError(t, err)
 	members := raft.Configuration{Servers: []raft.Server{{ID: "n1", Address: "a:1"}, {ID: "n9", Address: "b:1"}}}
 	_, transport := raft.NewInmemTransport("")

@@ -138,7 +138,7 @@ func TestMissingAndCutFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(data), 0o600))
 	}
 	_, err := Open(dir, &memory{}, Options{})
-	require.ErrorContains(t, err, "the list of segments is lost")
+	require.ErrorIs(t, err, ErrListLost)
 	for _, bad := range []string{"{", "{}", `{"segments":[{"last":0},{"last":0}]}`, `{"segments":[{"last":5},{"first":7}]}`} {
 		_, err := reopen(t, dir, &memory{data: []byte(bad)})
 		require.ErrorIs(t, err, ErrDamaged)

@@ -17,6 +17,8 @@ import (
 var (
 	// ErrDamaged: the files do not hold what was written and acknowledged.
 	ErrDamaged = errors.New("segments of the raft log are damaged")
+	// ErrListLost: there are files with entries, and no list that has them.
+	ErrListLost = errors.New("the list of the raft log's segments is lost")
 	// ErrClosed: the log was closed.
 	ErrClosed = errors.New("raft log is closed")
 )
@@ -59,8 +61,8 @@ type Log struct {
 }
 
 // Open opens the log whose list of segments is kept in list, with the files in dir;
-// a list that was never saved is that of a new log. Errors: ErrDamaged, or of the
-// files.
+// a list that was never saved is that of a new log. Errors: ErrDamaged,
+// ErrListLost, or of the files.
 func Open(dir string, list List, o Options) (*Log, error) {
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = defaultSegmentBytes
@@ -118,7 +120,7 @@ func (l *Log) begin() error {
 	}
 	for _, name := range names {
 		if used, err := hasHead(filepath.Join(l.dir, name)); err != nil || used {
-			return errors.Join(err, fmt.Errorf("%w: %s has entries, and the list of segments is lost", ErrDamaged, name))
+			return errors.Join(err, fmt.Errorf("%w: %s has entries", ErrListLost, name))
 		}
 	}
 	return l.follow(nil, 1)

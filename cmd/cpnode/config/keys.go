@@ -167,6 +167,10 @@ var raftKeys = []Key{
 		"Pause after which an idle leader tells followers what is committed."},
 	{"raft.max.append.entries", false, func(c *Config) value { return count(&c.Node.MaxAppendEntries, 1, 1024) },
 		"Entries of one message, one write to the log and one transaction on the state."},
+	{"raft.log.store", false, func(c *Config) value {
+		return oneOf{&c.Node.RaftLogStore, []string{raftnode.LogStoreBoltDB, raftnode.LogStoreWAL}}
+	},
+		"Where a new directory keeps the raft log: in one bbolt file, or in segment files with one sync an append. A directory that has a log keeps it where it is; nodes may differ."},
 	{"raft.trailing.logs", false, func(c *Config) value { return count(&c.Node.TrailingLogs, 1, unbounded) },
 		"Entries that stay in the log behind a snapshot."},
 	{"raft.snapshot.threshold", false, func(c *Config) value { return count(&c.Node.SnapshotThreshold, 1, unbounded) },

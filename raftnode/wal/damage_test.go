@@ -55,7 +55,7 @@ func TestTornAppendIsDropped(t *testing.T) {
 	require.NoError(t, err)
 	acknowledged := append(entriesOf(26, 90, 1), entriesOf(91, 96, 2)...)
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
+	for range 100 {
 		torn := append([]byte(nil), whole...)
 		for at := last; at < end; at += 64 { // what a disk writes at once, for a test
 			switch r.IntN(3) {
@@ -101,7 +101,7 @@ func TestFlippedBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			damaged := 0
 			for file, data := range readAll(t, c.dir) {
-				for at := 0; at < len(data); at += 1 + len(data)/1500 {
+				for at := 0; at < len(data); at += 1 + len(data)/400 {
 					flipped := []byte(data)
 					flipped[at] ^= 1 << (at % 8)
 					require.NoError(t, os.WriteFile(filepath.Join(c.dir, file), flipped, 0o600))
@@ -118,7 +118,7 @@ func TestFlippedBytes(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(c.dir, file), []byte(data), 0o600))
 			}
 			t.Logf("%d flips were damage", damaged)
-			require.Greater(t, damaged, 1000)
+			require.Greater(t, damaged, 300)
 		})
 	}
 }

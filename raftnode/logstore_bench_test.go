@@ -44,7 +44,7 @@ func benchmarkAppend(b *testing.B, kind string, n uint64) {
 			}
 		}
 	}
-	b.ReportMetric(float64((processorTime(b) - began).Microseconds())/float64(b.N), "cpu-us/op")
+	b.ReportMetric(float64((processorTime(b)-began).Microseconds())/float64(b.N), "cpu-us/op")
 }
 
 func processorTime(tb testing.TB) time.Duration {

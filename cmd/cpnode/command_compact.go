@@ -14,7 +14,8 @@ func compactCommand() *cobra.Command {
 		Use:   "compact DIR",
 		Short: "Give a stopped node's free file space back to the disk",
 		Long: `Writes the state file and the raft log anew without the pages that are free in them.
-Nothing they hold changes. It needs as much free space as they will take; a crash
+Nothing they hold changes. Segments of a raft log (raft.log.store: wal) have none and
+stay as they are. It needs as much free space as they will take; a crash
 leaves each file as it was or compacted.`,
 		Example: "  cpnode compact cpnode-data",
 		Args:    exactly(1),

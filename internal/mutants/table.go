@@ -212,6 +212,36 @@ var mutations = []mutation{
 		pkg: "./raftnode", run: "TestLogIsNotCutBeyondTheState",
 	},
 	{
+		name: "damage in the raft log before whole appends taken for its end",
+		file: "raftnode/wal/scan.go", old: "case r.torn && followed(data[r.end:], next):", new: "case false:",
+		pkg: "./raftnode/wal", run: "TestFlippedBytes",
+	},
+	{
+		name: "segment that ends before what was durable",
+		file: "raftnode/wal/scan.go", old: "case r.end < s.Durable:", new: "case false:",
+		pkg: "./raftnode/wal", run: "TestFlippedBytes",
+	},
+	{
+		name: "what is durable is not noted at the end",
+		file: "raftnode/wal/log.go", old: "err = l.save(l.segments, l.nextID)", new: "err = nil",
+		pkg: "./raftnode/wal", run: "TestFlippedBytes",
+	},
+	{
+		name: "torn append left in its place",
+		file: "raftnode/wal/log.go", old: "if found.torn && !l.options.ReadOnly {", new: "if false {",
+		pkg: "./raftnode/wal", run: "TestTornAppendIsDropped",
+	},
+	{
+		name: "full segment not followed by another",
+		file: "raftnode/wal/write.go", old: "case full:", new: "case false:",
+		pkg: "./raftnode/wal", run: "TestFullSegmentIsFollowed",
+	},
+	{
+		name: "entries that were deleted come back with the segment",
+		file: "raftnode/wal/write.go", old: "head.Min = last + 1", new: "_ = last",
+		pkg: "./raftnode/wal", run: "TestLogIsWhatWasDoneToIt",
+	},
+	{
 		name: "position of a record goes back",
 		file: "fsm/position.go", old: "if err != nil || at.Index <= before.Index {", new: "if err != nil || at.Index == 0 {",
 		pkg: "./fsm", run: "TestRecordsNeverGoBack|TestConfiguration",

@@ -81,6 +81,12 @@ func TestTornAppendIsDropped(t *testing.T) {
 		require.NoError(t, l.Close())
 		l = open(t, again, list)
 		requireSame(t, append(acknowledged, entriesOf(97, 97, 3)...), contents(t, l))
+		s := l.segments[len(l.segments)-1]
+		data, err := s.read(again)
+		require.NoError(t, err)
+		found, err := s.scan(data)
+		require.NoError(t, err)
+		require.False(t, found.torn, "nothing is left of it")
 	}
 }
 
@@ -139,10 +145,12 @@ func TestMissingAndCutFiles(t *testing.T) {
 	}
 	_, err := Open(dir, &memory{}, Options{})
 	require.ErrorIs(t, err, ErrListLost)
-	for _, bad := range []string{"{", "{}", `{"segments":[{"last":0},{"last":0}]}`, `{"segments":[{"last":5},{"first":7}]}`} {
+	for _, bad := range []string{"{", "{}", `{"format":1,"segments":[{"last":0},{"last":0}]}`, `{"format":1,"segments":[{"last":5},{"first":7}]}`} {
 		_, err := reopen(t, dir, &memory{data: []byte(bad)})
 		require.ErrorIs(t, err, ErrDamaged)
 	}
+	_, err = Open(dir, &memory{data: []byte(`{"format":2,"segments":[{}]}`)}, Options{})
+	require.ErrorContains(t, err, "has format 2")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, tail), make([]byte, smallSegment), 0o600))
 	_, err = reopen(t, dir, list)
 	require.NoError(t, err, "a segment that was never closed and lost all it had looks like a new one")

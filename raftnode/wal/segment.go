@@ -21,8 +21,12 @@ type List interface {
 	Save([]byte) error
 }
 
+// catalogFormat is that of the list and of the entries in the files.
+const catalogFormat = 1
+
 // catalog is what List keeps, as JSON.
 type catalog struct {
+	Format   int        `json:"format"`
 	NextID   uint64     `json:"next_id"`
 	Segments []*segment `json:"segments"` // ascending; the last one is appended to
 }
@@ -74,6 +78,9 @@ func load(list List) (c catalog, err error) {
 	}
 	if err := json.Unmarshal(data, &c); err != nil || len(c.Segments) == 0 {
 		return c, fmt.Errorf("%w: the list of segments is not one: %v", ErrDamaged, err)
+	}
+	if c.Format != catalogFormat {
+		return c, fmt.Errorf("the list of segments has format %d, this release reads %d", c.Format, catalogFormat)
 	}
 	for i, s := range c.Segments {
 		if (s.Last == 0) != (i == len(c.Segments)-1) || i > 0 && s.First != c.Segments[i-1].Last+1 {

@@ -197,7 +197,7 @@ func (l *Log) save(segments []*segment, nextID uint64) error {
 			s.Durable = s.file.synced
 		}
 	}
-	data, err := json.Marshal(catalog{nextID, segments})
+	data, err := json.Marshal(catalog{catalogFormat, nextID, segments})
 	if err != nil {
 		return err
 	}

@@ -233,7 +233,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "full segment not followed by another",
-		file: "raftnode/wal/write.go", old: "case full:", new: "case false:",
+		file: "raftnode/wal/write.go", old: "case full:", new: "case full && index == 0:",
 		pkg: "./raftnode/wal", run: "TestFullSegmentIsFollowed",
 	},
 	{

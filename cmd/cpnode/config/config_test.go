@@ -57,6 +57,8 @@ func TestEveryKeyIsItsOwn(t *testing.T) {
 			sample = "json"
 		case "state.sync":
 			sample = "always"
+		case "raft.log.store":
+			sample = "wal"
 		}
 		if k.Type() == "bool" {
 			sample = map[string]string{"true": "false", "false": "true"}[k.Value(&defaults)]

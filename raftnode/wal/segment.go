@@ -76,8 +76,11 @@ func load(list List) (c catalog, err error) {
 	if err != nil || data == nil {
 		return catalog{NextID: 1}, err
 	}
-	if err := json.Unmarshal(data, &c); err != nil || len(c.Segments) == 0 {
-		return c, fmt.Errorf("%w: the list of segments is not one: %v", ErrDamaged, err)
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("%w: the list of segments: %w", ErrDamaged, err)
+	}
+	if len(c.Segments) == 0 {
+		return c, fmt.Errorf("%w: the list of segments is empty", ErrDamaged)
 	}
 	if c.Format != catalogFormat {
 		return c, fmt.Errorf("the list of segments has format %d, this release reads %d", c.Format, catalogFormat)

@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -221,15 +222,18 @@ func TestLogIsNotWrittenToAfterAFailedSync(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.StoreLogs(entriesOf(1, 2, 1)))
 	tail := l.segments[0].file
-	pipe, other, err := os.Pipe() // cannot be synced
-	require.NoError(t, err)
-	require.NoError(t, pipe.Close())
 	good := tail.File
-	tail.File = other
-	require.Error(t, tail.Sync())
+	tail.File, err = os.OpenFile(os.DevNull, os.O_RDWR, 0) // takes everything, and cannot be synced
+	require.NoError(t, err)
+	err = l.StoreLogs(entriesOf(3, 4, 1))
+	require.ErrorContains(t, err, "sync ")
+	require.NotErrorAs(t, err, new(*fs.PathError))
+	require.NoError(t, tail.File.Close())
 	tail.File = good
-	require.NoError(t, other.Close())
-	require.True(t, tail.unsure)
+	for _, refused := range []error{l.StoreLogs(entriesOf(3, 4, 1)), l.DeleteNewest(2), l.DeleteOldest(1)} {
+		require.ErrorContains(t, refused, "not written to after sync ")
+	}
+	requireSame(t, entriesOf(1, 2, 1), contents(t, l))
 	require.NoError(t, l.Close())
 }
 

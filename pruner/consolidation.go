@@ -9,6 +9,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // LogPruner is what the consolidation pruner needs of the control plane.
@@ -31,7 +32,7 @@ type Consolidation interface {
 
 // ConsolidationPruner removes the batches that tiered storage holds.
 type ConsolidationPruner struct {
-	worker
+	worker        *worker.Worker
 	plane         LogPruner
 	source        Consolidation
 	switchPending func(ops.LogRef) bool
@@ -51,24 +52,26 @@ type PruneTotals struct {
 
 // NewConsolidationPruner makes a pruner of what source says. Partitions for which
 // switchPending is true are left alone; nil is never. The config is valid.
-func NewConsolidationPruner(plane LogPruner, source Consolidation, switchPending func(ops.LogRef) bool, config Config, deps Deps) *ConsolidationPruner {
+func NewConsolidationPruner(plane LogPruner, source Consolidation, switchPending func(ops.LogRef) bool, config Config, deps worker.Deps) *ConsolidationPruner {
 	if switchPending == nil {
 		switchPending = func(ops.LogRef) bool { return false }
 	}
-	f := family{prefix: "consolidation_pruner", registerer: deps.Registerer}
+	m := worker.Metrics{Prefix: "consolidation_pruner", Registerer: deps.Registerer}
 	return &ConsolidationPruner{
-		worker: newWorker("consolidation-pruner", deps, f.cycles()),
+		worker: worker.New("consolidation-pruner", m, deps),
 		plane:  plane, source: source, switchPending: switchPending, config: config,
-		partitions: f.gauge("partitions", "Partitions that the last run looked at."),
-		remain:     f.gauge("work_remains", "1 when the last run left batches that tiered storage holds."),
-		batches:    f.counter("batches_deleted_total", "Batches removed by runs that succeeded."),
-		bytes:      f.counter("bytes_deleted_total", "Bytes of batches removed by runs that succeeded."),
+		partitions: m.Gauge("partitions", "Partitions that the last run looked at; 0 on a node that does not lead."),
+		remain:     m.Gauge("work_remains", "1 when the last run left batches that tiered storage holds."),
+		batches:    m.Counter("deleted_batches_total", "Batches removed by runs that succeeded."),
+		bytes:      m.Counter("deleted_bytes_total", "Size of batches removed by runs that succeeded."),
 	}
 }
 
 // Run prunes until ctx ends.
 func (p *ConsolidationPruner) Run(ctx context.Context) {
-	p.loop(ctx, func() (time.Duration, error) {
+	defer p.partitions.Set(0)
+	defer p.remain.Set(0)
+	p.worker.Repeat(ctx, func() (time.Duration, error) {
 		totals, err := p.RunOnce(ctx)
 		if totals.MoreRemain {
 			return max(p.config.ConsolidationInterval/10, time.Second), err
@@ -82,7 +85,7 @@ func (p *ConsolidationPruner) Run(ctx context.Context) {
 // no totals, though some partitions may be pruned.
 func (p *ConsolidationPruner) RunOnce(ctx context.Context) (PruneTotals, error) {
 	var totals PruneTotals
-	if err := p.cycle(ctx, func() error { return p.prune(ctx, &totals) }); err != nil {
+	if err := p.worker.Once(ctx, func(ctx context.Context) error { return p.prune(ctx, &totals) }); err != nil {
 		return PruneTotals{}, err
 	}
 	p.record(&totals)
@@ -96,11 +99,11 @@ func (p *ConsolidationPruner) prune(ctx context.Context, totals *PruneTotals) er
 	}
 	logs = slices.DeleteFunc(logs, p.leavesAlone)
 	totals.Partitions = int64(len(logs))
-	for began := p.clock.Now(); len(logs) > 0; {
+	for began := p.worker.Clock.Now(); len(logs) > 0; {
 		if logs, err = p.round(ctx, logs, totals); err != nil {
 			return err
 		}
-		if p.clock.Since(began) >= p.config.ConsolidationInterval {
+		if p.worker.Clock.Since(began) >= p.config.ConsolidationInterval {
 			break
 		}
 	}
@@ -142,7 +145,7 @@ func (p *ConsolidationPruner) record(t *PruneTotals) {
 	p.batches.Add(float64(t.BatchesDeleted))
 	p.bytes.Add(float64(t.BytesDeleted))
 	if t.BatchesDeleted > 0 {
-		p.logger.Info("pruned what tiered storage holds", "partitions", t.Partitions, "batches", t.BatchesDeleted, "bytes", t.BytesDeleted, "more_remain", t.MoreRemain)
+		p.worker.Logger.Info("pruned what tiered storage holds", "partitions", t.Partitions, "batches", t.BatchesDeleted, "bytes", t.BytesDeleted, "more_remain", t.MoreRemain)
 	}
 }
 

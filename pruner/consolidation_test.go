@@ -9,6 +9,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/worker"
 )
 
 func remote(topic byte, partition int32, offset int64) ops.PruneLog {
@@ -37,8 +38,8 @@ func TestPruneToEachPartitionsOffset(t *testing.T) {
 	require.Equal(t, PruneTotals{Partitions: 3, BatchesDeleted: 15, BytesDeleted: 1500}, totals)
 	require.Equal(t, []int64{100, 50, 0, 0}, []int64{c.logStart(1, 0), c.logStart(1, 1), c.logStart(1, 2), c.logStart(1, 3)})
 	require.Equal(t, 5, c.called("prune-diskless-logs"), "one request with all, four with those that have more")
-	require.Equal(t, 15.0, c.value("cpnode_consolidation_pruner_batches_deleted_total"))
-	require.Equal(t, 1500.0, c.value("cpnode_consolidation_pruner_bytes_deleted_total"))
+	require.Equal(t, 15.0, c.value("cpnode_consolidation_pruner_deleted_batches_total"))
+	require.Equal(t, 1500.0, c.value("cpnode_consolidation_pruner_deleted_bytes_total"))
 	require.Equal(t, 3.0, c.value("cpnode_consolidation_pruner_partitions"))
 
 	last := c.lastIndex()
@@ -125,7 +126,7 @@ func TestPruneFailureOfOnePartition(t *testing.T) {
 	require.Zero(t, totals)
 	require.Equal(t, []int64{20, 0, 20, 20}, []int64{c.logStart(1, 0), c.logStart(1, 1), c.logStart(1, 2), c.logStart(1, 3)})
 	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_errors_total"))
-	require.Zero(t, c.value("cpnode_consolidation_pruner_batches_deleted_total"))
+	require.Zero(t, c.value("cpnode_consolidation_pruner_deleted_batches_total"))
 }
 
 func TestPruneWithoutControlPlane(t *testing.T) {
@@ -136,7 +137,7 @@ func TestPruneWithoutControlPlane(t *testing.T) {
 	require.ErrorIs(t, err, &ops.Error{Code: ops.NoLeader})
 	require.Equal(t, 1, c.called("prune-diskless-logs"), "no more is asked of a control plane that is not there")
 	require.Zero(t, c.value("cpnode_consolidation_pruner_errors_total"))
-	require.Zero(t, c.value("cpnode_consolidation_pruner_batches_deleted_total"))
+	require.Zero(t, c.value("cpnode_consolidation_pruner_deleted_batches_total"))
 	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_unavailable_total"))
 }
 
@@ -145,7 +146,7 @@ func TestPruneOnClosedNode(t *testing.T) {
 	require.NoError(t, offsets.Report([]ops.PruneLog{remote(1, 0, 99)}))
 	require.NoError(t, c.node.Close())
 	_, err := p.RunOnce(t.Context())
-	require.True(t, unavailable(err), "%v", err)
+	require.True(t, worker.Unavailable(err), "%v", err)
 	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_unavailable_total"))
 	require.Zero(t, c.value("cpnode_consolidation_pruner_errors_total"))
 }

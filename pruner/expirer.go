@@ -8,6 +8,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // ExpireControlPlane is what the expirers need of the control plane.
@@ -19,7 +20,7 @@ type ExpireControlPlane interface {
 
 // Expirer drops rows of one kind that no longer matter, in bounded requests.
 type Expirer struct {
-	worker
+	worker   *worker.Worker
 	interval time.Duration
 	begin    func() expire
 	rows     prometheus.Counter
@@ -33,21 +34,21 @@ type ExpireTotals struct {
 // expire makes one request of a cycle, and says whether another should follow.
 type expire func(context.Context) (removed int64, more bool, err error)
 
-func newExpirer(kind string, interval time.Duration, deps Deps, begin func() expire) *Expirer {
-	f := family{prefix: "expirer", labels: prometheus.Labels{"kind": kind}, registerer: deps.Registerer}
+func newExpirer(kind string, interval time.Duration, deps worker.Deps, begin func() expire) *Expirer {
+	m := worker.Metrics{Prefix: "expirer", Labels: prometheus.Labels{"kind": kind}, Registerer: deps.Registerer}
 	return &Expirer{
-		worker:   newWorker("expirer-of-"+kind, deps, f.cycles()),
+		worker:   worker.New("expirer-of-"+kind, m, deps),
 		interval: interval, begin: begin,
-		rows: f.counter("rows_removed_total", "Rows removed, by kind: producers, fences or replays."),
+		rows: m.Counter("removed_rows_total", "Rows removed, by kind: producers, fences or replays."),
 	}
 }
 
 // NewProducerExpirer makes an expirer of idempotent producers that have been idle
 // for ProducerExpiration. The config is valid.
-func NewProducerExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expirer {
+func NewProducerExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
 	var e *Expirer
 	e = newExpirer("producers", config.ExpireProducersInterval, deps, func() expire {
-		r := ops.ExpireProducersRequest{IdleBefore: e.clock.Now().Add(-config.ProducerExpiration).UnixMilli(), MaxRows: config.ExpireMaxRows}
+		r := ops.ExpireProducersRequest{IdleBefore: e.worker.Clock.Now().Add(-config.ProducerExpiration).UnixMilli(), MaxRows: config.ExpireMaxRows}
 		return func(ctx context.Context) (int64, bool, error) {
 			if config.ProducerExpiration == 0 {
 				return 0, false, nil
@@ -64,7 +65,7 @@ func NewProducerExpirer(plane ExpireControlPlane, config Config, deps Deps) *Exp
 }
 
 // NewFenceExpirer makes an expirer of fences that no longer hold. The config is valid.
-func NewFenceExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expirer {
+func NewFenceExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
 	return newExpirer("fences", config.ExpireInterval, deps, func() expire {
 		return func(ctx context.Context) (int64, bool, error) {
 			answer, err := plane.ExpireFences(ctx, &ops.ExpireFencesRequest{MaxRows: config.ExpireMaxRows})
@@ -78,7 +79,7 @@ func NewFenceExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expire
 
 // NewReplayExpirer makes an expirer of answers to commits that are no longer
 // replayed. The config is valid.
-func NewReplayExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expirer {
+func NewReplayExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
 	return newExpirer("replays", config.ExpireInterval, deps, func() expire {
 		return func(ctx context.Context) (int64, bool, error) {
 			answer, err := plane.ExpireReplays(ctx, &ops.ExpireReplaysRequest{MaxRows: config.ExpireMaxRows})
@@ -92,7 +93,7 @@ func NewReplayExpirer(plane ExpireControlPlane, config Config, deps Deps) *Expir
 
 // Run expires until ctx ends.
 func (e *Expirer) Run(ctx context.Context) {
-	e.loop(ctx, func() (time.Duration, error) {
+	e.worker.Repeat(ctx, func() (time.Duration, error) {
 		_, err := e.RunOnce(ctx)
 		return e.interval, err
 	})
@@ -102,7 +103,7 @@ func (e *Expirer) Run(ctx context.Context) {
 // removed before.
 func (e *Expirer) RunOnce(ctx context.Context) (ExpireTotals, error) {
 	var totals ExpireTotals
-	err := e.cycle(ctx, func() error {
+	err := e.worker.Once(ctx, func(ctx context.Context) error {
 		next := e.begin()
 		for {
 			removed, more, err := next(ctx)
@@ -114,7 +115,7 @@ func (e *Expirer) RunOnce(ctx context.Context) (ExpireTotals, error) {
 		}
 	})
 	if totals.Removed > 0 {
-		e.logger.Info("removed what no longer matters", "rows", totals.Removed)
+		e.worker.Logger.Info("removed what no longer matters", "rows", totals.Removed)
 	}
 	return totals, err
 }

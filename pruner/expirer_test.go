@@ -52,7 +52,7 @@ func TestExpireProducers(t *testing.T) {
 	require.Equal(t, ExpireTotals{Removed: 4}, totals)
 	require.Equal(t, 2, c.producers(), "two entries of the producer that wrote since")
 	require.Greater(t, c.called("expire-producers")-asked, 1, "a request removes two")
-	require.Equal(t, 4.0, c.value("cpnode_expirer_rows_removed_total"))
+	require.Equal(t, 4.0, c.value("cpnode_expirer_removed_rows_total"))
 }
 
 func TestExpireProducersNever(t *testing.T) {
@@ -96,10 +96,10 @@ func TestExpireReplays(t *testing.T) {
 	run(t, NewReplayExpirer(c, expireConfig(), c.deps))
 	c.pass(1, 24*time.Hour)
 	c.waiting(1)
-	require.Zero(t, c.value("cpnode_expirer_rows_removed_total"))
+	require.Zero(t, c.value("cpnode_expirer_removed_rows_total"))
 	c.pass(1, time.Minute)
 	c.waiting(1)
-	require.Equal(t, 5.0, c.value("cpnode_expirer_rows_removed_total"))
+	require.Equal(t, 5.0, c.value("cpnode_expirer_removed_rows_total"))
 }
 
 // All three can have one registerer.

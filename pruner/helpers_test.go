@@ -16,6 +16,7 @@ import (
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // cluster is one real node whose clock the test moves, and everything that a worker
@@ -26,7 +27,7 @@ type cluster struct {
 	node     *raftnode.Node
 	clock    *clockwork.FakeClock
 	registry *prometheus.Registry
-	deps     Deps
+	deps     worker.Deps
 
 	mu       sync.Mutex
 	faults   map[string]error // by operation, instead of carrying it out
@@ -50,7 +51,7 @@ func newCluster(t testing.TB) *cluster {
 	t.Cleanup(func() { require.NoError(t, c.node.Close()) })
 	eventually(t, "the node is ready", func() bool { return c.node.Ready() == nil })
 	c.Embedded = api.NewEmbedded(c.node, api.EmbeddedConfig{Limits: config.Settings.Limits})
-	c.deps = Deps{Clock: c.clock, Random: func() float64 { return 0.5 }, Registerer: c.registry}
+	c.deps = worker.Deps{Clock: c.clock, Random: func() float64 { return 0.5 }, Registerer: c.registry}
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // ReportControlPlane is what the cross-tier reporter needs of the control plane.
@@ -21,7 +22,7 @@ type ReportControlPlane interface {
 // those that advanced, a partition at most once an interval. It runs where the
 // offsets become known, in a broker that embeds the control plane.
 type CrossTierReporter struct {
-	worker
+	worker *worker.Worker
 	plane  ReportControlPlane
 	config Config
 
@@ -45,16 +46,16 @@ type ReportTotals struct {
 }
 
 // NewCrossTierReporter makes a reporter. The config is valid.
-func NewCrossTierReporter(plane ReportControlPlane, config Config, deps Deps) *CrossTierReporter {
-	f := family{prefix: "cross_tier_reporter", registerer: deps.Registerer}
+func NewCrossTierReporter(plane ReportControlPlane, config Config, deps worker.Deps) *CrossTierReporter {
+	m := worker.Metrics{Prefix: "cross_tier_reporter", Registerer: deps.Registerer}
 	r := &CrossTierReporter{
-		worker: newWorker("cross-tier-reporter", deps, f.cycles()),
+		worker: worker.New("cross-tier-reporter", m, deps),
 		plane:  plane, config: config,
 		pending: map[ops.LogRef]int64{}, stored: map[ops.LogRef]int64{},
-		reported: f.counter("partitions_reported_total", "Offsets that the control plane took."),
-		refused:  f.counter("partitions_refused_total", "Offsets for which there was no room until others are reported."),
+		reported: m.Counter("reported_partitions_total", "Offsets that the control plane took."),
+		refused:  m.Counter("refused_partitions_total", "Offsets for which there was no room until others are reported."),
 	}
-	f.gaugeFunc("partitions_pending", "Partitions whose offset waits to be reported.", func() float64 { return float64(r.Pending()) })
+	m.GaugeFunc("pending_partitions", "Partitions whose offset waits to be reported.", func() float64 { return float64(r.Pending()) })
 	return r
 }
 
@@ -88,7 +89,7 @@ func (r *CrossTierReporter) Pending() int {
 // Run reports until ctx ends. What is pending then stays, for another Run or for
 // RunOnce.
 func (r *CrossTierReporter) Run(ctx context.Context) {
-	r.loop(ctx, func() (time.Duration, error) {
+	r.worker.Repeat(ctx, func() (time.Duration, error) {
 		if r.Pending() == 0 {
 			return r.config.ReportInterval, nil
 		}
@@ -100,7 +101,7 @@ func (r *CrossTierReporter) Run(ctx context.Context) {
 // RunOnce reports what is pending. What the control plane does not take stays pending.
 func (r *CrossTierReporter) RunOnce(ctx context.Context) (ReportTotals, error) {
 	var totals ReportTotals
-	err := r.cycle(ctx, func() error {
+	err := r.worker.Once(ctx, func(ctx context.Context) error {
 		return inRequests(ctx, r.snapshot(), reportsPerRequest, func(reports []ops.AdvanceLogStart) error {
 			return r.report(ctx, reports, &totals)
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // RetentionControlPlane is what the retention enforcer needs of the control plane.
@@ -22,7 +23,7 @@ type RetentionControlPlane interface {
 // retention.ms and retention.bytes. Each partition has its own random schedule, so
 // that the work of many is spread out.
 type RetentionEnforcer struct {
-	worker
+	worker *worker.Worker
 	plane  RetentionControlPlane
 	config Config
 
@@ -41,16 +42,16 @@ type RetentionTotals struct {
 }
 
 // NewRetentionEnforcer makes an enforcer. The config is valid.
-func NewRetentionEnforcer(plane RetentionControlPlane, config Config, deps Deps) *RetentionEnforcer {
-	f := family{prefix: "retention_enforcer", registerer: deps.Registerer}
+func NewRetentionEnforcer(plane RetentionControlPlane, config Config, deps worker.Deps) *RetentionEnforcer {
+	m := worker.Metrics{Prefix: "retention_enforcer", Registerer: deps.Registerer}
 	e := &RetentionEnforcer{
-		worker: newWorker("retention-enforcer", deps, f.cycles()),
+		worker: worker.New("retention-enforcer", m, deps),
 		plane:  plane, config: config,
-		partitions: f.gauge("partitions", "Partitions that are scheduled; 0 on a node that does not lead."),
-		batches:    f.counter("batches_deleted_total", "Batches removed."),
-		bytes:      f.counter("bytes_deleted_total", "Bytes of batches removed."),
+		partitions: m.Gauge("partitions", "Partitions that are scheduled; 0 on a node that does not lead."),
+		batches:    m.Counter("deleted_batches_total", "Batches removed."),
+		bytes:      m.Counter("deleted_bytes_total", "Size of batches removed."),
 	}
-	f.gaugeFunc("schedule_lag_seconds", "How long the most overdue partition has waited for its turn; 0 when none is overdue.", e.lagSeconds)
+	m.GaugeFunc("schedule_lag_seconds", "How long the most overdue partition has waited for its turn; 0 when none is overdue.", e.lagSeconds)
 	return e
 }
 
@@ -59,44 +60,29 @@ func (e *RetentionEnforcer) lagSeconds() float64 {
 	if first == 0 {
 		return 0
 	}
-	return max(0, e.clock.Since(time.UnixMilli(first)).Seconds())
+	return max(0, e.worker.Clock.Since(time.UnixMilli(first)).Seconds())
 }
 
 // Run enforces each partition when its turn comes, until ctx ends.
 func (e *RetentionEnforcer) Run(ctx context.Context) {
-	s := newSchedule(e.plane, e.config.RetentionInterval, e.random)
+	s := newSchedule(e.plane, e.config.RetentionInterval, e.worker.Random)
 	defer e.publish(&schedule{})
 	var refreshAt time.Time
-	e.loop(ctx, func() (time.Duration, error) {
-		now := e.clock.Now()
-		if !now.Before(refreshAt) {
-			if err := e.refresh(ctx, s, now); err != nil {
-				return 0, err
+	e.worker.Repeat(ctx, func() (time.Duration, error) {
+		err := e.worker.Once(ctx, func(ctx context.Context) error {
+			now := e.worker.Clock.Now()
+			if !now.Before(refreshAt) {
+				if err := s.refresh(ctx, now); err != nil {
+					return err
+				}
+				refreshAt = now.Add(e.config.RetentionInterval)
 			}
-			refreshAt = now.Add(e.config.RetentionInterval)
-		}
-		e.publish(s)
-		err := e.catchUp(ctx, s, now)
+			e.publish(s)
+			return e.enforceDue(ctx, s, now, &RetentionTotals{})
+		})
 		e.publish(s)
 		return e.untilNext(s, refreshAt), err
 	})
-}
-
-// refresh counts as a cycle when it fails: then there is none.
-func (e *RetentionEnforcer) refresh(ctx context.Context, s *schedule, now time.Time) error {
-	if err := s.refresh(ctx, now); err != nil {
-		return e.cycle(ctx, func() error { return err })
-	}
-	return nil
-}
-
-// catchUp takes the turns that have come as one cycle; without any it is none.
-func (e *RetentionEnforcer) catchUp(ctx context.Context, s *schedule, now time.Time) error {
-	if first := s.first(); first.IsZero() || first.After(now) {
-		return nil
-	}
-	_, err := e.enforceDue(ctx, s, now)
-	return err
 }
 
 // untilNext gathers the turns of a while, so that not each makes a request.
@@ -105,7 +91,7 @@ func (e *RetentionEnforcer) untilNext(s *schedule, refreshAt time.Time) time.Dur
 	if first := s.first(); !first.IsZero() && first.Before(next) {
 		next = first
 	}
-	return max(e.clock.Until(next), e.gathering())
+	return max(e.worker.Clock.Until(next), e.gathering())
 }
 
 func (e *RetentionEnforcer) gathering() time.Duration { return e.config.RetentionInterval / 60 }
@@ -120,31 +106,33 @@ func (e *RetentionEnforcer) publish(s *schedule) {
 }
 
 // RunOnce enforces every partition now, whatever its schedule, and once: one from
-// which the cap left batches is not asked again.
+// which the cap left batches is not asked again. After an error the totals are what
+// was done before.
 func (e *RetentionEnforcer) RunOnce(ctx context.Context) (RetentionTotals, error) {
-	s, now := newSchedule(e.plane, 0, e.random), e.clock.Now()
-	if err := e.refresh(ctx, s, now); err != nil {
-		return RetentionTotals{}, err
-	}
-	return e.enforceDue(ctx, s, now)
+	var totals RetentionTotals
+	err := e.worker.Once(ctx, func(ctx context.Context) error {
+		s, now := newSchedule(e.plane, 0, e.worker.Random), e.worker.Clock.Now()
+		if err := s.refresh(ctx, now); err != nil {
+			return err
+		}
+		return e.enforceDue(ctx, s, now, &totals)
+	})
+	return totals, err
 }
 
 // enforceDue takes the turns that have come by now. Those that failed keep theirs.
-func (e *RetentionEnforcer) enforceDue(ctx context.Context, s *schedule, now time.Time) (RetentionTotals, error) {
-	var totals RetentionTotals
+func (e *RetentionEnforcer) enforceDue(ctx context.Context, s *schedule, now time.Time, totals *RetentionTotals) error {
 	due := s.take(now)
-	err := e.cycle(ctx, func() error {
-		return inRequests(ctx, due, e.config.PartitionsPerRequest, func(due []turn) error { return e.enforce(ctx, s, due, &totals) })
-	})
+	err := inRequests(ctx, due, e.config.PartitionsPerRequest, func(due []turn) error { return e.enforce(ctx, s, due, totals) })
 	for _, t := range due {
 		if t.topic != nil {
 			s.put(t)
 		}
 	}
 	if totals.BatchesDeleted > 0 {
-		e.logger.Info("removed what is past its retention", "partitions", totals.Partitions, "batches", totals.BatchesDeleted, "bytes", totals.BytesDeleted)
+		e.worker.Logger.Info("removed what is past its retention", "partitions", totals.Partitions, "batches", totals.BatchesDeleted, "bytes", totals.BytesDeleted)
 	}
-	return totals, err
+	return err
 }
 
 // enforce makes one request, clears the turns, and gives the partitions new ones.
@@ -158,7 +146,7 @@ func (e *RetentionEnforcer) enforce(ctx context.Context, s *schedule, due []turn
 	if err != nil {
 		return err
 	}
-	now := e.clock.Now()
+	now := e.worker.Clock.Now()
 	for i, a := range answer.Responses {
 		t := due[i]
 		due[i] = turn{}

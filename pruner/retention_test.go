@@ -54,7 +54,7 @@ func TestRetentionOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, RetentionTotals{Partitions: 5, BatchesDeleted: 7, BytesDeleted: 700}, totals, "two and two by size, three by age as the cap allows")
 	require.Equal(t, []int64{20, 0, 20, 30, 0, 0}, []int64{c.logStart(1, 0), c.logStart(1, 1), c.logStart(1, 2), c.logStart(2, 0), c.logStart(3, 0), c.logStart(4, 0)})
-	require.Equal(t, 7.0, c.value("cpnode_retention_enforcer_batches_deleted_total"))
+	require.Equal(t, 7.0, c.value("cpnode_retention_enforcer_deleted_batches_total"))
 	require.Equal(t, 3, c.called("enforce-retention"), "five partitions, two a request")
 }
 
@@ -126,8 +126,8 @@ func TestRetentionOfDeletedTopic(t *testing.T) {
 	require.NoError(t, s.refresh(t.Context(), c.clock.Now()))
 	_, err := c.DeleteTopics(t.Context(), &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{topicID(1)}})
 	require.NoError(t, err)
-	totals, err := e.enforceDue(t.Context(), s, c.clock.Now())
-	require.NoError(t, err)
+	var totals RetentionTotals
+	require.NoError(t, e.enforceDue(t.Context(), s, c.clock.Now(), &totals))
 	require.Zero(t, totals)
 	require.Empty(t, s.due)
 }

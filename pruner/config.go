@@ -6,30 +6,36 @@ import (
 )
 
 // Config says how often the workers run and how much they take at a time. Start
-// from DefaultConfig.
+// from DefaultConfig. The keys of cpnode's configuration are named beside.
 type Config struct {
 	// ConsolidationInterval is the cycle of the consolidation pruner, and how long
-	// one run goes on with partitions that have more to prune.
+	// one run goes on with partitions that have more to prune
+	// (consolidation.cleanup.interval.ms).
 	ConsolidationInterval time.Duration
-	// ConsolidationMaxBatches caps the batches of one partition in one request; 0 = all.
+	// ConsolidationMaxBatches caps the batches of one partition in one request; 0 = all
+	// (consolidation.cleanup.max.batches.per.request).
 	ConsolidationMaxBatches int64
 
 	// RetentionInterval is how long after one enforcement of a partition the next
-	// comes, on average: each time it is drawn from 0 to twice as long.
+	// comes, on average: each time it is drawn from 0 to twice as long
+	// (retention.enforcement.interval.ms).
 	RetentionInterval time.Duration
-	// RetentionMaxBatches caps the batches of one partition in one request; 0 = all.
+	// RetentionMaxBatches caps the batches of one partition in one request; 0 = all
+	// (retention.enforcement.max.batches.per.request).
 	RetentionMaxBatches int64
 
 	// ExpireInterval is the cycle of the expirers of fences and replays,
 	// ExpireProducersInterval that of producers, which looks at all of them.
 	ExpireInterval          time.Duration
 	ExpireProducersInterval time.Duration
-	// ProducerExpiration is how long a producer may be idle; 0 = for ever.
+	// ProducerExpiration is how long a producer may be idle; 0 = for ever
+	// (producer.id.expiration.ms).
 	ProducerExpiration time.Duration
 	// ExpireMaxRows caps the rows of one request.
 	ExpireMaxRows int64
 
-	// ReportInterval is how long the cross-tier reporter gathers reports.
+	// ReportInterval is how long the cross-tier reporter gathers reports
+	// (cross.tier.log.start.report.interval.ms).
 	ReportInterval time.Duration
 
 	// PartitionsPerRequest bounds a request, so that it is answered in time also when

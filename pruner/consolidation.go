@@ -17,6 +17,11 @@ type LogPruner interface {
 	PruneDisklessLogs(context.Context, *ops.PruneDisklessLogsRequest, ...api.Option) (*ops.PruneDisklessLogsResponse, error)
 }
 
+var (
+	_ LogPruner = (*api.Embedded)(nil)
+	_ LogPruner = (*api.Client)(nil)
+)
+
 // Consolidation says what tiered storage holds. A broker that embeds the control
 // plane knows it by itself; [RemoteOffsets] is told.
 type Consolidation interface {

@@ -63,6 +63,11 @@ func TestPruneIsBoundedAndFair(t *testing.T) {
 		require.Equal(t, int64(20), c.logStart(1, partition))
 	}
 
+	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_work_remains"))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	p.Run(ended)
+	require.Zero(t, c.value("cpnode_consolidation_pruner_work_remains"), "what remains is for the next leader to say")
 	run(t, p)
 	for range 3 {
 		c.pass(1, 2*time.Second)

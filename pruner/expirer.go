@@ -18,6 +18,11 @@ type ExpireControlPlane interface {
 	ExpireReplays(context.Context, *ops.ExpireReplaysRequest, ...api.Option) (*ops.ExpireReplaysResponse, error)
 }
 
+var (
+	_ ExpireControlPlane = (*api.Embedded)(nil)
+	_ ExpireControlPlane = (*api.Client)(nil)
+)
+
 // Expirer drops rows of one kind that no longer matter, in bounded requests.
 type Expirer struct {
 	worker   *worker.Worker

@@ -18,6 +18,11 @@ type ReportControlPlane interface {
 	AdvanceCrossTierLogStart(context.Context, *ops.AdvanceCrossTierLogStartRequest, ...api.Option) (*ops.AdvanceCrossTierLogStartResponse, error)
 }
 
+var (
+	_ ReportControlPlane = (*api.Embedded)(nil)
+	_ ReportControlPlane = (*api.Client)(nil)
+)
+
 // CrossTierReporter gathers the lowest offsets that tiered storage holds and reports
 // those that advanced, a partition at most once an interval. It runs where the
 // offsets become known, in a broker that embeds the control plane.

@@ -19,6 +19,11 @@ type RetentionControlPlane interface {
 	EnforceRetention(context.Context, *ops.EnforceRetentionRequest, ...api.Option) (*ops.EnforceRetentionResponse, error)
 }
 
+var (
+	_ RetentionControlPlane = (*api.Embedded)(nil)
+	_ RetentionControlPlane = (*api.Client)(nil)
+)
+
 // RetentionEnforcer removes batches of topics whose cleanup.policy has delete, by
 // retention.ms and retention.bytes. Each partition has its own random schedule, so
 // that the work of many is spread out.

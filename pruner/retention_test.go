@@ -152,6 +152,28 @@ func TestRetentionSchedule(t *testing.T) {
 	require.Equal(t, [][2]int64{{0, 1}, {30_000, 2}, {90_000, 0}, {119_880, 3}}, turns)
 }
 
+// Turns that come soon after one another share a request.
+func TestRetentionGathersTurns(t *testing.T) {
+	c := newCluster(t)
+	c.create(1, 3, nil)
+	draws := []float64{0.5, 0.502, 0.504, 0.9, 0.9, 0.9}
+	c.deps.Random = func() (draw float64) {
+		draw, draws = draws[0], draws[1:]
+		return draw
+	}
+	run(t, NewRetentionEnforcer(c, retentionConfig(), c.deps))
+	c.pass(1, time.Minute)
+	c.waiting(1)
+	require.Equal(t, 1, c.called("enforce-retention"))
+	c.pass(1, 900*time.Millisecond)
+	c.waiting(1)
+	require.Equal(t, 1, c.called("enforce-retention"))
+	c.pass(1, 100*time.Millisecond)
+	c.waiting(1)
+	require.Equal(t, 2, c.called("enforce-retention"))
+	require.Len(t, draws, 0, "each has its next turn")
+}
+
 // Without a control plane partitions keep their turns: the lag shows it, and it ends
 // by itself.
 func TestRetentionScheduleLag(t *testing.T) {

@@ -115,8 +115,10 @@ func TestOnceStopped(t *testing.T) {
 	w, _ := newTestWorker(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := w.Once(ctx, func(context.Context) error {
+		short, end := context.WithTimeout(ctx, time.Millisecond)
+		defer end()
+		require.ErrorIs(t, w.Once(short, func(context.Context) error { return errors.New("two at once") }), context.DeadlineExceeded)
 		cancel()
-		require.ErrorIs(t, w.Once(ctx, func(context.Context) error { return errors.New("two at once") }), context.Canceled)
 		return ctx.Err()
 	})
 	require.ErrorIs(t, err, context.Canceled)

@@ -3,6 +3,7 @@ package objectstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -76,8 +77,8 @@ func (d *Directory) names(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	entries, err := f.ReadDir(-1)
+	err = errors.Join(err, f.Close())
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
 		switch {

@@ -105,7 +105,9 @@ func freeAddress(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	return l.Addr().String()
 }
 

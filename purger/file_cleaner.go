@@ -1,0 +1,249 @@
+package purger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/purger/objectstore"
+)
+
+// FileForgetter is what the FileCleaner needs of the control plane. Both *api.Embedded
+// and *api.Client are one.
+type FileForgetter interface {
+	GetFilesToDelete(context.Context, *ops.GetFilesToDeleteRequest, ...api.Option) (*ops.GetFilesToDeleteResponse, error)
+	DeleteFiles(context.Context, *ops.DeleteFilesRequest, ...api.Option) (*ops.DeleteFilesResponse, error)
+}
+
+var (
+	_ FileForgetter = (*api.Embedded)(nil)
+	_ FileForgetter = (*api.Client)(nil)
+)
+
+// FileCleanerConfig is file.cleaner.* of the configuration.
+type FileCleanerConfig struct {
+	Interval         time.Duration
+	Retention        time.Duration // between marking a file and deleting its object
+	MaxFilesPerCycle int64         // 0 = all
+	// StoreTimeout bounds the wait for the object store to delete BatchFiles objects.
+	StoreTimeout time.Duration
+	// BatchFiles is how many objects are deleted, and files then forgotten, in one go: what
+	// the store confirmed and nobody was told yet when the node dies.
+	BatchFiles int
+}
+
+// DefaultFileCleanerConfig is what docs/configuration.md says.
+func DefaultFileCleanerConfig() FileCleanerConfig {
+	return FileCleanerConfig{
+		Interval: 2 * time.Minute, Retention: time.Minute, MaxFilesPerCycle: 20_000,
+		StoreTimeout: time.Minute, BatchFiles: 1000,
+	}
+}
+
+// Validate names the first field that is wrong.
+func (c *FileCleanerConfig) Validate() error {
+	switch {
+	case c.Interval <= 0:
+		return fmt.Errorf("Interval: must be positive")
+	case c.Retention < 0:
+		return fmt.Errorf("Retention: must not be negative")
+	case c.MaxFilesPerCycle < 0:
+		return fmt.Errorf("MaxFilesPerCycle: must not be negative")
+	case c.StoreTimeout <= 0:
+		return fmt.Errorf("StoreTimeout: must be positive")
+	case c.BatchFiles < 1:
+		return fmt.Errorf("BatchFiles: must be at least 1")
+	}
+	return nil
+}
+
+// FileCleaner deletes the objects of files that were marked long enough ago, and then
+// has exactly those files forgotten whose object the store confirmed to be gone.
+type FileCleaner struct {
+	worker
+	config  FileCleanerConfig
+	plane   FileForgetter
+	objects objectstore.Store
+	cleaned cleanMetrics
+}
+
+// CleanTotals is what one cycle did.
+type CleanTotals struct {
+	ObjectsDeleted int64 `json:"objects_deleted" doc:"Objects that the object store confirmed to be gone."`
+	BytesDeleted   int64 `json:"bytes_deleted"`
+	FilesForgotten int64 `json:"files_forgotten"`
+	ObjectsFailed  int64 `json:"objects_failed" doc:"Objects that were tried and not confirmed; they stay for the next cycle."`
+	CapReached     bool  `json:"cap_reached" doc:"More files were due than one cycle takes."`
+
+	oldestLeft int64 // mark of the oldest file that was due and stays, or none
+}
+
+const (
+	// roundFiles bounds what is held in memory when a cycle has no cap.
+	roundFiles = 20_000
+	// maxListAge is how long a cycle trusts what it was told to delete: well below the
+	// time that a forgotten key is fenced, after which its object could be another's. A
+	// node that no longer leads and does not know yet may be held up for any time.
+	maxListAge = 5 * time.Minute
+)
+
+// errStoreSlow is why a deletion was given up.
+var errStoreSlow = errors.New("the object store did not answer in time")
+
+// NewFileCleaner makes one that does nothing until it runs. config must be valid.
+func NewFileCleaner(config FileCleanerConfig, plane FileForgetter, objects objectstore.Store, deps Deps) *FileCleaner {
+	w := newWorker("file cleaner", "cpnode_file_cleaner_", config.Interval, deps)
+	return &FileCleaner{worker: w, config: config, plane: plane, objects: objects, cleaned: newCleanMetrics(w.Deps)}
+}
+
+// Run cleans until ctx ends, at once and then every interval: sooner after a cycle that
+// its cap ended, or that failed. It waits for a cycle under way, which ends with ctx.
+func (c *FileCleaner) Run(ctx context.Context) {
+	c.run(ctx, func(ctx context.Context) (bool, error) {
+		t, err := c.RunOnce(ctx)
+		return t.CapReached, err
+	})
+}
+
+// RunOnce carries out one cycle now, after one that is under way. The totals are true
+// also with an error, which is the control plane's (*ops.Error) or the object store's:
+// one object that was not confirmed makes the cycle fail, after the others were done.
+func (c *FileCleaner) RunOnce(ctx context.Context) (totals CleanTotals, err error) {
+	err = c.once(ctx, func(ctx context.Context) (bool, error) {
+		began := c.Clock.Now()
+		totals, err = c.clean(ctx)
+		c.metrics.left(totals.oldestLeft != none || err != nil, totals.oldestLeft)
+		if totals.ObjectsDeleted > 0 {
+			c.Logger.Info("deleted objects", "objects", totals.ObjectsDeleted, "bytes", totals.BytesDeleted, "files_forgotten", totals.FilesForgotten,
+				"failed", totals.ObjectsFailed, "cap_reached", totals.CapReached, "took", c.Clock.Since(began))
+		}
+		return totals.CapReached, err
+	})
+	return totals, err
+}
+
+// clean is one round with a cap, or without one as many as there is work for.
+func (c *FileCleaner) clean(ctx context.Context) (CleanTotals, error) {
+	total := CleanTotals{oldestLeft: none}
+	if c.config.MaxFilesPerCycle > 0 {
+		return total, c.round(ctx, c.config.MaxFilesPerCycle, &total)
+	}
+	for more := true; more; {
+		err := c.round(ctx, roundFiles, &total)
+		if err != nil {
+			return total, err
+		}
+		more, total.CapReached = total.CapReached, false
+	}
+	return total, nil
+}
+
+// round cleans up to limit files. It asks for one more, to tell more work from just as
+// much.
+func (c *FileCleaner) round(ctx context.Context, limit int64, total *CleanTotals) error {
+	listedAt := c.Clock.Now()
+	answer, err := c.plane.GetFilesToDelete(ctx, &ops.GetFilesToDeleteRequest{
+		MarkedBefore: listedAt.Add(-c.config.Retention).UnixMilli(), Limit: limit + 1,
+	})
+	if err != nil {
+		return fmt.Errorf("asking for files to delete: %w", err)
+	}
+	files := answer.Files
+	total.CapReached = int64(len(files)) > limit
+	total.oldestLeft = none
+	if total.CapReached {
+		total.oldestLeft = files[limit].MarkedForDeletionAt
+		files = files[:limit]
+	}
+	return c.batches(ctx, files, listedAt, total)
+}
+
+// batches cleans files batch by batch. It ends early when the list is too old to be
+// trusted, or nothing of a batch was confirmed: then the store is asked again later.
+func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, listedAt time.Time, total *CleanTotals) error {
+	var failed error
+	for at := 0; at < len(files); at += c.config.BatchFiles {
+		batch := files[at:min(at+c.config.BatchFiles, len(files))]
+		if c.Clock.Since(listedAt) > maxListAge {
+			total.CapReached = true
+			total.leaves(batch[0])
+			break
+		}
+		confirmed, err := c.deleteObjects(ctx, batch, total)
+		if failed == nil {
+			failed = err
+		}
+		if len(confirmed) == 0 {
+			break
+		}
+		if err := c.forget(ctx, confirmed, total); err != nil {
+			total.leaves(batch[0])
+			return err
+		}
+	}
+	return failed
+}
+
+// leaves notes a file that stays.
+func (t *CleanTotals) leaves(f ops.FileToDelete) {
+	if t.oldestLeft == none || f.MarkedForDeletionAt < t.oldestLeft {
+		t.oldestLeft = f.MarkedForDeletionAt
+	}
+}
+
+// deleteObjects deletes the objects of a batch, and returns the keys that the store
+// confirmed. The error says how many it did not, and why the first.
+func (c *FileCleaner) deleteObjects(ctx context.Context, batch []ops.FileToDelete, total *CleanTotals) (confirmed []string, err error) {
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.Clock.AfterFunc(c.config.StoreTimeout, func() { cancel(errStoreSlow) }).Stop()
+	keys := make([]string, len(batch))
+	for i, f := range batch {
+		keys[i] = f.ObjectKey
+	}
+	bytes, failed := int64(0), 0
+	for i, keyErr := range c.objects.Delete(bounded, keys) {
+		if keyErr == nil {
+			confirmed = append(confirmed, keys[i])
+			bytes += batch[i].Size
+			continue
+		}
+		if failed++; failed == 1 {
+			err = keyErr
+		}
+		total.leaves(batch[i])
+	}
+	total.ObjectsDeleted += int64(len(confirmed))
+	total.BytesDeleted += bytes
+	total.ObjectsFailed += int64(failed)
+	c.cleaned.objects.Add(float64(len(confirmed)))
+	c.cleaned.bytes.Add(float64(bytes))
+	c.cleaned.failed.Add(float64(failed))
+	if failed > 0 {
+		if cause := context.Cause(bounded); cause != nil {
+			err = cause
+		}
+		err = fmt.Errorf("object store: %d of %d objects not confirmed as deleted, the first: %w", failed, len(batch), err)
+	}
+	return confirmed, err
+}
+
+// forget reports confirmed keys. None can be in use: a file that was marked stays so.
+func (c *FileCleaner) forget(ctx context.Context, keys []string, total *CleanTotals) error {
+	answer, err := c.plane.DeleteFiles(ctx, &ops.DeleteFilesRequest{ObjectKeys: keys})
+	if err != nil {
+		return fmt.Errorf("forgetting files: %w", err)
+	}
+	refused := slices.DeleteFunc(answer.Files, func(f ops.DeletedFile) bool { return f.Error == ops.None })
+	forgotten := int64(len(keys) - len(refused))
+	total.FilesForgotten += forgotten
+	c.cleaned.files.Add(float64(forgotten))
+	if len(refused) > 0 {
+		return fmt.Errorf("%d files were not forgotten though their objects are gone, the first: %s: %s", len(refused), refused[0].ObjectKey, refused[0].Error)
+	}
+	return nil
+}

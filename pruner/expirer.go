@@ -39,10 +39,10 @@ type ExpireTotals struct {
 // expire makes one request of a cycle, and says whether another should follow.
 type expire func(context.Context) (removed int64, more bool, err error)
 
-func newExpirer(kind string, interval time.Duration, deps worker.Deps, begin func() expire) *Expirer {
+func newExpirer(name, kind string, interval time.Duration, deps worker.Deps, begin func() expire) *Expirer {
 	m := worker.Metrics{Prefix: "expirer", Labels: prometheus.Labels{"kind": kind}, Registerer: deps.Registerer}
 	return &Expirer{
-		worker:   worker.New("expirer-of-"+kind, m, deps),
+		worker:   worker.New(name, m, deps),
 		interval: interval, begin: begin,
 		rows: m.Counter("removed_rows_total", "Rows removed, by kind: producers, fences or replays."),
 	}
@@ -52,7 +52,7 @@ func newExpirer(kind string, interval time.Duration, deps worker.Deps, begin fun
 // for ProducerExpiration. The config is valid.
 func NewProducerExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
 	var e *Expirer
-	e = newExpirer("producers", config.ExpireProducersInterval, deps, func() expire {
+	e = newExpirer("producer-expirer", "producers", config.ExpireProducersInterval, deps, func() expire {
 		r := ops.ExpireProducersRequest{IdleBefore: e.worker.Clock.Now().Add(-config.ProducerExpiration).UnixMilli(), MaxRows: config.ExpireMaxRows}
 		return func(ctx context.Context) (int64, bool, error) {
 			if config.ProducerExpiration == 0 {
@@ -71,7 +71,7 @@ func NewProducerExpirer(plane ExpireControlPlane, config Config, deps worker.Dep
 
 // NewFenceExpirer makes an expirer of fences that no longer hold. The config is valid.
 func NewFenceExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
-	return newExpirer("fences", config.ExpireInterval, deps, func() expire {
+	return newExpirer("fence-expirer", "fences", config.ExpireInterval, deps, func() expire {
 		return func(ctx context.Context) (int64, bool, error) {
 			answer, err := plane.ExpireFences(ctx, &ops.ExpireFencesRequest{MaxRows: config.ExpireMaxRows})
 			if err != nil {
@@ -85,7 +85,7 @@ func NewFenceExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) 
 // NewReplayExpirer makes an expirer of answers to commits that are no longer
 // replayed. The config is valid.
 func NewReplayExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
-	return newExpirer("replays", config.ExpireInterval, deps, func() expire {
+	return newExpirer("replay-expirer", "replays", config.ExpireInterval, deps, func() expire {
 		return func(ctx context.Context) (int64, bool, error) {
 			answer, err := plane.ExpireReplays(ctx, &ops.ExpireReplaysRequest{MaxRows: config.ExpireMaxRows})
 			if err != nil {

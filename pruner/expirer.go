@@ -27,7 +27,7 @@ var (
 type Expirer struct {
 	worker   *worker.Worker
 	interval time.Duration
-	begin    func() expire
+	begin    func(now time.Time) expire
 	rows     prometheus.Counter
 }
 
@@ -39,7 +39,7 @@ type ExpireTotals struct {
 // expire makes one request of a cycle, and says whether another should follow.
 type expire func(context.Context) (removed int64, more bool, err error)
 
-func newExpirer(name, kind string, interval time.Duration, deps worker.Deps, begin func() expire) *Expirer {
+func newExpirer(name, kind string, interval time.Duration, deps worker.Deps, begin func(now time.Time) expire) *Expirer {
 	m := worker.Metrics{Prefix: "expirer", Labels: prometheus.Labels{"kind": kind}, Registerer: deps.Registerer}
 	return &Expirer{
 		worker:   worker.New(name, m, deps),
@@ -51,9 +51,8 @@ func newExpirer(name, kind string, interval time.Duration, deps worker.Deps, beg
 // NewProducerExpirer makes an expirer of idempotent producers that have been idle
 // for ProducerExpiration. The config is valid.
 func NewProducerExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
-	var e *Expirer
-	e = newExpirer("producer-expirer", "producers", config.ExpireProducersInterval, deps, func() expire {
-		r := ops.ExpireProducersRequest{IdleBefore: e.worker.Clock.Now().Add(-config.ProducerExpiration).UnixMilli(), MaxRows: config.ExpireMaxRows}
+	return newExpirer("producer-expirer", "producers", config.ExpireProducersInterval, deps, func(now time.Time) expire {
+		r := ops.ExpireProducersRequest{IdleBefore: now.Add(-config.ProducerExpiration).UnixMilli(), MaxRows: config.ExpireMaxRows}
 		return func(ctx context.Context) (int64, bool, error) {
 			if config.ProducerExpiration == 0 {
 				return 0, false, nil
@@ -66,12 +65,11 @@ func NewProducerExpirer(plane ExpireControlPlane, config Config, deps worker.Dep
 			return answer.Removed, answer.Next != "", nil
 		}
 	})
-	return e
 }
 
 // NewFenceExpirer makes an expirer of fences that no longer hold. The config is valid.
 func NewFenceExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
-	return newExpirer("fence-expirer", "fences", config.ExpireInterval, deps, func() expire {
+	return newExpirer("fence-expirer", "fences", config.ExpireInterval, deps, func(time.Time) expire {
 		return func(ctx context.Context) (int64, bool, error) {
 			answer, err := plane.ExpireFences(ctx, &ops.ExpireFencesRequest{MaxRows: config.ExpireMaxRows})
 			if err != nil {
@@ -85,7 +83,7 @@ func NewFenceExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) 
 // NewReplayExpirer makes an expirer of answers to commits that are no longer
 // replayed. The config is valid.
 func NewReplayExpirer(plane ExpireControlPlane, config Config, deps worker.Deps) *Expirer {
-	return newExpirer("replay-expirer", "replays", config.ExpireInterval, deps, func() expire {
+	return newExpirer("replay-expirer", "replays", config.ExpireInterval, deps, func(time.Time) expire {
 		return func(ctx context.Context) (int64, bool, error) {
 			answer, err := plane.ExpireReplays(ctx, &ops.ExpireReplaysRequest{MaxRows: config.ExpireMaxRows})
 			if err != nil {
@@ -109,7 +107,7 @@ func (e *Expirer) Run(ctx context.Context) {
 func (e *Expirer) RunOnce(ctx context.Context) (ExpireTotals, error) {
 	var totals ExpireTotals
 	err := e.worker.Once(ctx, func(ctx context.Context) error {
-		next := e.begin()
+		next := e.begin(e.worker.Clock.Now())
 		for {
 			removed, more, err := next(ctx)
 			totals.Removed += removed

@@ -7,9 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/purger/objectstore"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // FileForgetter is what the FileCleaner needs of the control plane. Both *api.Embedded
@@ -64,11 +67,13 @@ func (c *FileCleanerConfig) Validate() error {
 // FileCleaner deletes the objects of files that were marked long enough ago, and then
 // has exactly those files forgotten whose object the store confirmed to be gone.
 type FileCleaner struct {
-	worker
+	worker  *worker.Worker
 	config  FileCleanerConfig
 	plane   FileForgetter
 	objects objectstore.Store
-	cleaned cleanMetrics
+	backlog *backlog
+
+	deleted, bytes, failed, forgotten prometheus.Counter
 }
 
 // CleanTotals is what one cycle did.
@@ -95,17 +100,25 @@ const (
 var errStoreSlow = errors.New("the object store did not answer in time")
 
 // NewFileCleaner makes one that does nothing until it runs. config must be valid.
-func NewFileCleaner(config FileCleanerConfig, plane FileForgetter, objects objectstore.Store, deps Deps) *FileCleaner {
-	w := newWorker("file cleaner", "cpnode_file_cleaner_", config.Interval, deps)
-	return &FileCleaner{worker: w, config: config, plane: plane, objects: objects, cleaned: newCleanMetrics(w.Deps)}
+func NewFileCleaner(config FileCleanerConfig, plane FileForgetter, objects objectstore.Store, deps worker.Deps) *FileCleaner {
+	m := worker.Metrics{Prefix: "file_cleaner", Registerer: deps.Registerer}
+	w := worker.New("file-cleaner", m, deps)
+	return &FileCleaner{
+		worker: w, config: config, plane: plane, objects: objects, backlog: newBacklog(m, w.Clock),
+		deleted:   m.Counter("objects_deleted_total", "Objects whose deletion the object store confirmed."),
+		bytes:     m.Counter("deleted_bytes_total", "Size of those objects."),
+		failed:    m.Counter("objects_failed_total", "Objects whose deletion the object store did not confirm; they are tried again."),
+		forgotten: m.Counter("files_total", "Files forgotten after their object was gone."),
+	}
 }
 
 // Run cleans until ctx ends, at once and then every interval: sooner after a cycle that
 // its cap ended, or that failed. It waits for a cycle under way, which ends with ctx.
 func (c *FileCleaner) Run(ctx context.Context) {
-	c.run(ctx, func(ctx context.Context) (bool, error) {
+	defer c.backlog.forget()
+	c.worker.Repeat(ctx, func() (time.Duration, error) {
 		t, err := c.RunOnce(ctx)
-		return t.CapReached, err
+		return pace(c.config.Interval, t.CapReached), err
 	})
 }
 
@@ -113,17 +126,26 @@ func (c *FileCleaner) Run(ctx context.Context) {
 // also with an error, which is the control plane's (*ops.Error) or the object store's:
 // one object that was not confirmed makes the cycle fail, after the others were done.
 func (c *FileCleaner) RunOnce(ctx context.Context) (totals CleanTotals, err error) {
-	err = c.once(ctx, func(ctx context.Context) (bool, error) {
-		began := c.Clock.Now()
+	err = c.worker.Once(ctx, func(ctx context.Context) (err error) {
+		began := c.worker.Clock.Now()
 		totals, err = c.clean(ctx)
-		c.metrics.left(totals.oldestLeft != none || err != nil, totals.oldestLeft)
-		if totals.ObjectsDeleted > 0 {
-			c.Logger.Info("deleted objects", "objects", totals.ObjectsDeleted, "bytes", totals.BytesDeleted, "files_forgotten", totals.FilesForgotten,
-				"failed", totals.ObjectsFailed, "cap_reached", totals.CapReached, "took", c.Clock.Since(began))
-		}
-		return totals.CapReached, err
+		c.record(totals, err, c.worker.Clock.Since(began))
+		return err
 	})
 	return totals, err
+}
+
+func (c *FileCleaner) record(t CleanTotals, err error, took time.Duration) {
+	if t.CapReached && err == nil {
+		c.backlog.saturated.Inc()
+	}
+	if err == nil || t.oldestLeft != none { // else nothing is known
+		c.backlog.left(t.CapReached || t.oldestLeft != none, t.oldestLeft)
+	}
+	if t.ObjectsDeleted > 0 {
+		c.worker.Logger.Info("deleted objects", "objects", t.ObjectsDeleted, "bytes", t.BytesDeleted, "files_forgotten", t.FilesForgotten,
+			"failed", t.ObjectsFailed, "cap_reached", t.CapReached, "took", took)
+	}
 }
 
 // clean is one round with a cap, or without one as many as there is work for.
@@ -145,7 +167,7 @@ func (c *FileCleaner) clean(ctx context.Context) (CleanTotals, error) {
 // round cleans up to limit files. It asks for one more, to tell more work from just as
 // much.
 func (c *FileCleaner) round(ctx context.Context, limit int64, total *CleanTotals) error {
-	listedAt := c.Clock.Now()
+	listedAt := c.worker.Clock.Now()
 	answer, err := c.plane.GetFilesToDelete(ctx, &ops.GetFilesToDeleteRequest{
 		MarkedBefore: listedAt.Add(-c.config.Retention).UnixMilli(), Limit: limit + 1,
 	})
@@ -168,7 +190,7 @@ func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, lis
 	var failed error
 	for at := 0; at < len(files); at += c.config.BatchFiles {
 		batch := files[at:min(at+c.config.BatchFiles, len(files))]
-		if c.Clock.Since(listedAt) > maxListAge {
+		if c.worker.Clock.Since(listedAt) > maxListAge {
 			total.CapReached = true
 			total.leaves(batch[0])
 			break
@@ -200,7 +222,7 @@ func (t *CleanTotals) leaves(f ops.FileToDelete) {
 func (c *FileCleaner) deleteObjects(ctx context.Context, batch []ops.FileToDelete, total *CleanTotals) (confirmed []string, err error) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer c.Clock.AfterFunc(c.config.StoreTimeout, func() { cancel(errStoreSlow) }).Stop()
+	defer c.worker.Clock.AfterFunc(c.config.StoreTimeout, func() { cancel(errStoreSlow) }).Stop()
 	keys := make([]string, len(batch))
 	for i, f := range batch {
 		keys[i] = f.ObjectKey
@@ -220,9 +242,9 @@ func (c *FileCleaner) deleteObjects(ctx context.Context, batch []ops.FileToDelet
 	total.ObjectsDeleted += int64(len(confirmed))
 	total.BytesDeleted += bytes
 	total.ObjectsFailed += int64(failed)
-	c.cleaned.objects.Add(float64(len(confirmed)))
-	c.cleaned.bytes.Add(float64(bytes))
-	c.cleaned.failed.Add(float64(failed))
+	c.deleted.Add(float64(len(confirmed)))
+	c.bytes.Add(float64(bytes))
+	c.failed.Add(float64(failed))
 	if failed > 0 {
 		if cause := context.Cause(bounded); cause != nil {
 			err = cause
@@ -241,7 +263,7 @@ func (c *FileCleaner) forget(ctx context.Context, keys []string, total *CleanTot
 	refused := slices.DeleteFunc(answer.Files, func(f ops.DeletedFile) bool { return f.Error == ops.None })
 	forgotten := int64(len(keys) - len(refused))
 	total.FilesForgotten += forgotten
-	c.cleaned.files.Add(float64(forgotten))
+	c.forgotten.Add(float64(forgotten))
 	if len(refused) > 0 {
 		return fmt.Errorf("%d files were not forgotten though their objects are gone, the first: %s: %s", len(refused), refused[0].ObjectKey, refused[0].Error)
 	}

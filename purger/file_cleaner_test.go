@@ -16,7 +16,7 @@ import (
 	"github.com/cpnode/cpnode/purger/objectstore/s3test"
 )
 
-func (w *world) cleanCycles() float64 { return w.metric("file_cleaner_cycles_total") }
+func (w *world) cleanCycles() float64 { return w.finished("file_cleaner") }
 
 func (w *world) cleaner(objects objectstore.Store, change func(*FileCleanerConfig)) *FileCleaner {
 	c := DefaultFileCleanerConfig()
@@ -213,7 +213,7 @@ func TestFileCleanerHangingStore(t *testing.T) {
 	require.Empty(t, w.files())
 	require.Empty(t, keysOf(t, objects))
 	require.Zero(t, w.metric("file_cleaner_backoff_seconds"))
-	require.Contains(t, w.log.String(), "file cleaner works again")
+	require.Contains(t, w.log.String(), "works again")
 }
 
 // TestFileCleanerSlowStore: what a cycle was told to delete is not trusted for longer

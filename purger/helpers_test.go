@@ -21,6 +21,7 @@ import (
 	"github.com/cpnode/cpnode/purger/objectstore"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // world is a single real node, an object store and workers' surroundings, all on one
@@ -69,8 +70,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) deps() Deps {
-	return Deps{Clock: w.clock, Rand: func() float64 { return 0 }, Registerer: w.registry,
+func (w *world) deps() worker.Deps {
+	return worker.Deps{Clock: w.clock, Random: func() float64 { return 0 }, Registerer: w.registry,
 		Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 }
 
@@ -168,7 +169,14 @@ func openDirectory(t *testing.T) *objectstore.Directory {
 	return d
 }
 
-// metric is the value of a metric, by its name without "cpnode_".
+// finished is how many cycles of a worker have ended.
+func (w *world) finished(prefix string) float64 {
+	w.t.Helper()
+	return w.metric(prefix+"_cycle_duration_seconds") + w.metric(prefix+"_errors_total") + w.metric(prefix+"_unavailable_total")
+}
+
+// metric is the value of a metric, by its name without "cpnode_"; of a histogram, how
+// often it was observed.
 func (w *world) metric(name string) float64 {
 	w.t.Helper()
 	families, err := w.registry.Gather()
@@ -176,7 +184,7 @@ func (w *world) metric(name string) float64 {
 	for _, f := range families {
 		if f.GetName() == "cpnode_"+name {
 			m := f.GetMetric()[0]
-			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	w.t.Fatalf("there is no metric %s", name)
@@ -208,7 +216,7 @@ func (w *world) waits(cycles func() float64, pause time.Duration) {
 // TestMetricsLint holds names and help texts to Prometheus' rules.
 func TestMetricsLint(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	deps := Deps{Registerer: registry}
+	deps := worker.Deps{Registerer: registry}
 	NewTopicPurger(DefaultTopicPurgerConfig(), nil, nil, deps)
 	NewFileCleaner(DefaultFileCleanerConfig(), nil, nil, deps)
 	problems, err := testutil.GatherAndLint(registry)
@@ -216,7 +224,7 @@ func TestMetricsLint(t *testing.T) {
 	require.Empty(t, problems)
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 8+3+8+4)
+	require.Len(t, families, 9+3+9+4)
 	for _, f := range families {
 		require.Len(t, f.GetMetric(), 1, f.GetName())
 		require.Empty(t, f.GetMetric()[0].GetLabel(), f.GetName())

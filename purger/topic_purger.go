@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
+	"github.com/cpnode/cpnode/worker"
 )
 
 // LogPurger is what the TopicPurger needs of the control plane. Both *api.Embedded and
@@ -49,26 +52,35 @@ func (c *TopicPurgerConfig) Validate() error {
 // TopicPurger removes what soft-deleted logs hold, oldest delete first, in cycles that
 // are many small entries.
 type TopicPurger struct {
-	worker
-	plane  LogPurger
-	state  StateReader
-	max    int64
-	purged purgeMetrics
+	worker  *worker.Worker
+	config  TopicPurgerConfig
+	plane   LogPurger
+	state   StateReader
+	backlog *backlog
+
+	batches, logs, files prometheus.Counter
 }
 
 // NewTopicPurger makes one that does nothing until it runs. config must be valid. state
 // says how long the oldest soft-deleted log has waited; nil leaves that metric at 0.
-func NewTopicPurger(config TopicPurgerConfig, plane LogPurger, state StateReader, deps Deps) *TopicPurger {
-	w := newWorker("topic purger", "cpnode_topic_purger_", config.Interval, deps)
-	return &TopicPurger{worker: w, plane: plane, state: state, max: config.MaxBatchesPerCycle, purged: newPurgeMetrics(w.Deps)}
+func NewTopicPurger(config TopicPurgerConfig, plane LogPurger, state StateReader, deps worker.Deps) *TopicPurger {
+	m := worker.Metrics{Prefix: "topic_purger", Registerer: deps.Registerer}
+	w := worker.New("topic-purger", m, deps)
+	return &TopicPurger{
+		worker: w, config: config, plane: plane, state: state, backlog: newBacklog(m, w.Clock),
+		batches: m.Counter("batches_total", "Batches deleted."),
+		logs:    m.Counter("logs_total", "Soft-deleted logs dropped."),
+		files:   m.Counter("files_marked_total", "Files that lost their last batch, to be deleted by the file cleaner."),
+	}
 }
 
 // Run purges until ctx ends, at once and then every interval: sooner after a cycle that
 // its cap ended, or that failed. It waits for a cycle under way, which ends with ctx.
 func (p *TopicPurger) Run(ctx context.Context) {
-	p.run(ctx, func(ctx context.Context) (bool, error) {
+	defer p.backlog.forget()
+	p.worker.Repeat(ctx, func() (time.Duration, error) {
 		t, err := p.RunOnce(ctx)
-		return saturated(t), err
+		return pace(p.config.Interval, saturated(t)), err
 	})
 }
 
@@ -84,31 +96,36 @@ func idle(t ops.PurgeDeletedLogsResponse) bool {
 // the control plane, *ops.Error: of a cycle that fails after some entries, those stand,
 // are in no totals, and the error is OUTCOME_UNKNOWN.
 func (p *TopicPurger) RunOnce(ctx context.Context) (totals ops.PurgeDeletedLogsResponse, err error) {
-	err = p.once(ctx, func(ctx context.Context) (bool, error) {
-		began := p.Clock.Now()
-		answer, err := p.plane.PurgeDeletedLogs(ctx, &ops.PurgeDeletedLogsRequest{MaxBatches: p.max})
+	err = p.worker.Once(ctx, func(ctx context.Context) error {
+		began := p.worker.Clock.Now()
+		answer, err := p.plane.PurgeDeletedLogs(ctx, &ops.PurgeDeletedLogsRequest{MaxBatches: p.config.MaxBatchesPerCycle})
 		if err != nil {
-			p.metrics.left(true, p.oldestDelete(ctx))
-			return false, fmt.Errorf("purging: %w", err)
+			if since := p.oldestDelete(ctx); since != none {
+				p.backlog.left(true, since)
+			}
+			return fmt.Errorf("purging: %w", err)
 		}
 		totals = *answer
-		p.record(ctx, totals, p.Clock.Since(began))
-		return saturated(totals), nil
+		p.record(ctx, totals, p.worker.Clock.Since(began))
+		return nil
 	})
 	return totals, err
 }
 
 func (p *TopicPurger) record(ctx context.Context, t ops.PurgeDeletedLogsResponse, took time.Duration) {
-	p.purged.batches.Add(float64(t.BatchesDeleted))
-	p.purged.logs.Add(float64(t.LogsPurged))
-	p.purged.files.Add(float64(t.FilesMarked))
+	p.batches.Add(float64(t.BatchesDeleted))
+	p.logs.Add(float64(t.LogsPurged))
+	p.files.Add(float64(t.FilesMarked))
+	if saturated(t) {
+		p.backlog.saturated.Inc()
+	}
 	since := int64(none)
 	if t.MoreRemain {
 		since = p.oldestDelete(ctx)
 	}
-	p.metrics.left(t.MoreRemain, since)
+	p.backlog.left(t.MoreRemain, since)
 	if !idle(t) {
-		p.Logger.Info("purged deleted topics", "batches", t.BatchesDeleted, "logs", t.LogsPurged, "files_marked", t.FilesMarked,
+		p.worker.Logger.Info("purged deleted topics", "batches", t.BatchesDeleted, "logs", t.LogsPurged, "files_marked", t.FilesMarked,
 			"more_remain", t.MoreRemain, "took", took)
 	}
 }

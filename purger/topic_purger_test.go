@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/cpnode/cpnode/ops"
 )
 
-func (w *world) purgeCycles() float64 { return w.metric("topic_purger_cycles_total") }
+func (w *world) purgeCycles() float64 { return w.finished("topic_purger") }
 
 // failingPlane refuses calls while err is set.
 type failingPlane struct {
@@ -102,31 +103,21 @@ func TestTopicPurgerBacksOff(t *testing.T) {
 		require.Equal(t, (pause * time.Millisecond).Seconds(), w.metric("topic_purger_backoff_seconds"))
 		w.waits(w.purgeCycles, pause*time.Millisecond) // jitter is 0, so half of the longest
 	}
-	require.EqualValues(t, 13, w.metric("topic_purger_errors_total"))
-	require.Regexp(t, `(?s)^[^\n]*level=WARN[^\n]*nobody leads[^\n]*\n([^\n]*level=DEBUG[^\n]*\n)*$`, w.log.String())
+	require.EqualValues(t, 13, w.metric("topic_purger_unavailable_total"))
+	require.Zero(t, w.metric("topic_purger_errors_total"))
+	require.Equal(t, 1, strings.Count(w.log.String(), "level=INFO"), w.log.String())
 	plane.err.Store(nil)
 	w.waits(w.purgeCycles, 30*time.Second)
 	require.Zero(t, w.metric("topic_purger_backoff_seconds"))
-	require.Contains(t, w.log.String(), "topic purger works again")
+	require.Contains(t, w.log.String(), "works again")
 	w.waits(w.purgeCycles, time.Hour)
 }
 
-// TestBackoffJitter stays between half of the longest pause and all of it.
-func TestBackoffJitter(t *testing.T) {
-	for _, c := range []struct {
-		rand float64
-		want time.Duration
-	}{{0, 50 * time.Millisecond}, {0.5, 75 * time.Millisecond}, {0.999999, 100 * time.Millisecond}} {
-		w := newWorker("w", "w_", time.Minute, Deps{Rand: func() float64 { return c.rand }})
-		require.InDelta(t, c.want, w.pause(false, 1), float64(time.Microsecond))
-	}
-	w := newWorker("w", "w_", time.Minute, Deps{})
-	require.Equal(t, 6*time.Second, w.pause(true, 0))
-	w.interval = 2 * time.Second
-	require.Equal(t, time.Second, w.pause(true, 0), "at least a second")
-	w.interval = 100 * time.Millisecond
-	require.Equal(t, 100*time.Millisecond, w.pause(true, 0), "never longer than the interval")
-	require.Equal(t, time.Minute, backoff(1_000_000))
+func TestPace(t *testing.T) {
+	require.Equal(t, time.Minute, pace(time.Minute, false))
+	require.Equal(t, 6*time.Second, pace(time.Minute, true))
+	require.Equal(t, time.Second, pace(2*time.Second, true), "at least a second")
+	require.Equal(t, 100*time.Millisecond, pace(100*time.Millisecond, true), "never longer than the interval")
 }
 
 // hangingPlane never answers.
@@ -144,7 +135,7 @@ func TestStopsMidCycle(t *testing.T) {
 	w := newWorld(t)
 	plane := hangingPlane{make(chan struct{})}
 	p := NewTopicPurger(DefaultTopicPurgerConfig(), plane, nil, w.deps())
-	p.metrics.left(true, 1)
+	p.backlog.left(true, 1)
 	stop := w.run(p.Run)
 	<-plane.begun
 

@@ -145,7 +145,7 @@ func DefaultConfig() Config {
 		LeaderSlowDisk: 5 * time.Second, DiskMinFree: 256 << 20, ClockMaxSkew: 10 * time.Second, CheckpointInterval: 10 * time.Second,
 		MaxAppendEntries: 512,
 		TrailingLogs:     32_768, SnapshotThreshold: 32_768, SnapshotInterval: 30 * time.Second,
-		RaftLogStore: LogStoreBoltDB,
+		RaftLogStore: LogStoreWAL,
 		StateSync:    StateSyncInterval, StateSyncInterval: time.Second, StateSyncMaxTransactions: 50,
 		Now: time.Now, pollInterval: time.Second,
 	}

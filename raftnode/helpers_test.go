@@ -20,7 +20,7 @@ import (
 )
 
 // testLogStore is where the tests' nodes keep raft's entries.
-var testLogStore = LogStoreBoltDB
+var testLogStore = DefaultConfig().RaftLogStore
 
 func init() { flag.StringVar(&testLogStore, "log.store", testLogStore, "raft.log.store of the nodes") }
 

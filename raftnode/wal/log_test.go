@@ -169,6 +169,7 @@ func TestFullSegmentIsFollowed(t *testing.T) {
 		require.NoError(t, l.StoreLogs(entriesOf(next, next+5, 1)))
 		requireSame(t, entriesOf(1, next+5, 1), contents(t, l))
 		require.Len(t, l.segments, 2)
+		require.Nil(t, l.segments[0].file, "its writer is let go")
 	}
 }
 

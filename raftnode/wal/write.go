@@ -187,7 +187,26 @@ func (l *Log) become(segments []*segment, nextID uint64) error {
 		}
 	}
 	l.segments, l.nextID = segments, nextID
-	return err
+	return errors.Join(err, l.readEnded())
+}
+
+// readEnded opens the segments that have ended as they would be after a restart: the
+// writer of one holds the bytes of its largest append.
+func (l *Log) readEnded() error {
+	for _, s := range l.segments {
+		if s.file == nil || s.Last == 0 {
+			continue
+		}
+		reader, err := l.filer.Open(s.info())
+		if err != nil {
+			return s.damaged("%v", err)
+		}
+		if err := s.reader.Close(); err != nil {
+			return errors.Join(err, reader.Close())
+		}
+		s.reader, s.file = reader, nil
+	}
+	return nil
 }
 
 // save makes a list durable, and in it how much of the files is.

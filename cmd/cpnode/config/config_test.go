@@ -58,7 +58,7 @@ func TestEveryKeyIsItsOwn(t *testing.T) {
 		case "state.sync":
 			sample = "always"
 		case "raft.log.store":
-			sample = "wal"
+			sample = "boltdb"
 		}
 		if k.Type() == "bool" {
 			sample = map[string]string{"true": "false", "false": "true"}[k.Value(&defaults)]

@@ -85,7 +85,7 @@ func Run(ctx context.Context, options Options) (_ *Report, err error) {
 // settings are those of the nodes that bear on speed.
 func (o Options) settings() string {
 	c := raftnode.DefaultConfig()
-	return fmt.Sprintf("state.sync %s, raft-boltdb, at most %d entries an append, %d rows an entry of a purge", o.Sync, c.MaxAppendEntries, c.Settings.PurgeRows)
+	return fmt.Sprintf("state.sync %s, raft.log.store %s, at most %d entries an append, %d rows an entry of a purge", o.Sync, c.RaftLogStore, c.MaxAppendEntries, c.Settings.PurgeRows)
 }
 
 func (r *runner) release() error {

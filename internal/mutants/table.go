@@ -398,7 +398,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "damaged state forgotten at the next start",
-		file: "raftnode/node.go", old: "	id.Corrupt = err.Error()\n", new: "",
+		file: "raftnode/node.go", old: "{ id.Corrupt = err.Error() }", new: "{ _ = id }",
 		pkg: "./raftnode", run: "TestMinorityStops",
 	},
 	{

@@ -95,7 +95,7 @@ func TestBadSourcesNameTheKey(t *testing.T) {
 		{name: "nested", file: "node:\n  id: a", want: "node: unknown key"},
 		{name: "list", file: "peers: [a, b]", want: "peers: must have one plain value"},
 		{name: "null", file: "node.id:", want: "node.id: must have one plain value"},
-		{name: "bad value in file", file: "entry.max.bytes: 1k", want: `cpnode.yaml:1: entry.max.bytes: "1k" is not a whole number from 1024 to 67108864`},
+		{name: "bad value in file", file: "entry.max.bytes: 1k", want: `cpnode.yaml:1: entry.max.bytes: "1k" is not a whole number from 1024 to 66060288`},
 		{name: "not yaml", file: "a: b: c", want: "yaml"},
 		{name: "unknown variable", environ: []string{"CPNODE_ENTRY_MAX_BYTE=1"}, want: "did you mean CPNODE_ENTRY_MAX_BYTES?"},
 		{name: "bad variable", environ: []string{"CPNODE_LOG_LEVEL=loud"}, want: `CPNODE_LOG_LEVEL: log.level: "loud" is not debug, info, warn or error`},

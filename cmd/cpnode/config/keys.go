@@ -119,7 +119,7 @@ var stateKeys = []Key{
 var limitKeys = []Key{
 	{"request.max.bytes", false, func(c *Config) value { return bytes(&c.Node.Settings.Limits.RequestBytes, 1024, gib) },
 		"Largest body of a request."},
-	{"entry.max.bytes", false, func(c *Config) value { return bytes(&c.Node.Settings.Limits.EntryBytes, 1024, 64*mib) },
+	{"entry.max.bytes", false, func(c *Config) value { return bytes(&c.Node.Settings.Limits.EntryBytes, 1024, 63*mib) },
 		"Largest log entry."},
 	{"commit.max.batches", false, func(c *Config) value { return count(&c.Node.Settings.Limits.Batches, 1, 1_000_000) },
 		"Batches of a commit."},

@@ -117,13 +117,17 @@ func three(t testing.TB, change func(*raftnode.Config)) []*served {
 	t.Helper()
 	configs := make([]raftnode.Config, 3)
 	var peers []raftnode.Peer
+	var taken []net.Listener // all of them, before any is let go: no port comes twice
 	for i := range configs {
 		configs[i] = testConfig(t, fmt.Sprintf("n%d", i+1))
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
+		taken = append(taken, l)
 		configs[i].RaftAddr = l.Addr().String()
-		require.NoError(t, l.Close())
 		peers = append(peers, raftnode.Peer{ID: configs[i].NodeID, Addr: configs[i].RaftAddr})
+	}
+	for _, l := range taken {
+		require.NoError(t, l.Close())
 	}
 	nodes := make([]*served, 3)
 	for i := range configs {

@@ -79,13 +79,17 @@ type cluster struct {
 func newCluster(t *testing.T, change func(*Config)) *cluster {
 	c := &cluster{t: t, configs: make([]Config, 3), nodes: make([]*Node, 3)}
 	var peers []Peer
+	var taken []net.Listener // all of them, before any is let go: no port comes twice
 	for i := range c.configs {
 		c.configs[i] = testConfig(t, fmt.Sprintf("n%d", i+1))
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
+		taken = append(taken, l)
 		c.configs[i].RaftAddr = l.Addr().String()
-		require.NoError(t, l.Close())
 		peers = append(peers, Peer{ID: c.configs[i].NodeID, Addr: c.configs[i].RaftAddr})
+	}
+	for _, l := range taken {
+		require.NoError(t, l.Close())
 	}
 	for i := range c.configs {
 		c.configs[i].Peers = peers

@@ -3,6 +3,7 @@ package purger
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ type fault int32
 const (
 	healthy  fault = iota
 	refusing       // deletes nothing
+	stuck          // deletes all but the objects under wal/0/
 	partial        // deletes every second object, and fails the others
 	lost           // deletes, and says that it failed: the answer did not arrive
 	hanging        // deletes every second object, then answers no more
@@ -41,6 +43,13 @@ func (f *faulty) Delete(ctx context.Context, keys []string) []error {
 	switch fault(f.fault.Load()) {
 	case refusing:
 		return f.every(ctx, keys, func(int) (bool, error) { return false, errFault })
+	case stuck:
+		return f.every(ctx, keys, func(i int) (bool, error) {
+			if strings.HasPrefix(keys[i], "wal/0/") {
+				return false, errFault
+			}
+			return true, nil
+		})
 	case partial:
 		return f.every(ctx, keys, func(i int) (bool, error) {
 			if i%2 == 1 {

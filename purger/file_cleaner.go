@@ -184,8 +184,9 @@ func (c *FileCleaner) round(ctx context.Context, limit int64, total *CleanTotals
 	return c.batches(ctx, files, listedAt, total)
 }
 
-// batches cleans files batch by batch. It ends early when the list is too old to be
-// trusted, or nothing of a batch was confirmed: then the store is asked again later.
+// batches cleans files batch by batch. One that the store refuses does not hold up the
+// others. It ends early when the list is too old to be trusted, or the store does not
+// answer in time.
 func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, listedAt time.Time, total *CleanTotals) error {
 	var failed error
 	for at := 0; at < len(files); at += c.config.BatchFiles {
@@ -199,12 +200,12 @@ func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, lis
 		if failed == nil {
 			failed = err
 		}
-		if len(confirmed) == 0 {
-			break
-		}
 		if err := c.forget(ctx, confirmed, total); err != nil {
 			total.leaves(batch[0])
 			return err
+		}
+		if errors.Is(err, errStoreSlow) || ctx.Err() != nil {
+			break
 		}
 	}
 	return failed
@@ -256,6 +257,9 @@ func (c *FileCleaner) deleteObjects(ctx context.Context, batch []ops.FileToDelet
 
 // forget reports confirmed keys. None can be in use: a file that was marked stays so.
 func (c *FileCleaner) forget(ctx context.Context, keys []string, total *CleanTotals) error {
+	if len(keys) == 0 {
+		return nil
+	}
 	answer, err := c.plane.DeleteFiles(ctx, &ops.DeleteFilesRequest{ObjectKeys: keys})
 	if err != nil {
 		return fmt.Errorf("forgetting files: %w", err)

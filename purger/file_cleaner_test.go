@@ -161,7 +161,7 @@ func TestFileCleanerFaults(t *testing.T) {
 		fault     fault
 		confirmed int64
 		failed    int64
-	}{{refusing, 0, 5}, {partial, 12, 8}, {lost, 0, 5}, {healthy, 20, 0}} {
+	}{{refusing, 0, 20}, {partial, 12, 8}, {lost, 0, 20}, {healthy, 20, 0}} {
 		objects.set(step.fault)
 		before := len(w.files())
 		totals, err := c.RunOnce(t.Context())
@@ -178,7 +178,7 @@ func TestFileCleanerFaults(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 3, w.metric("file_cleaner_errors_total"))
-	require.EqualValues(t, 18, w.metric("file_cleaner_objects_failed_total"))
+	require.EqualValues(t, 48, w.metric("file_cleaner_objects_failed_total"))
 	totals, err := c.RunOnce(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 40-32, totals.FilesForgotten)
@@ -187,15 +187,32 @@ func TestFileCleanerFaults(t *testing.T) {
 	require.Len(t, keys, 40)
 }
 
+// TestFileCleanerStuckObjects: objects that cannot be deleted do not hold up the others,
+// not even where a whole batch is refused.
+func TestFileCleanerStuckObjects(t *testing.T) {
+	w := newWorld(t)
+	objects := &faulty{Store: openDirectory(t), clock: w.clock}
+	w.marked(objects, 9)
+	w.clock.Advance(time.Hour)
+	objects.set(stuck)
+	c := w.cleaner(objects, func(c *FileCleanerConfig) { c.BatchFiles = 1 })
+	totals, err := c.RunOnce(t.Context())
+	require.ErrorIs(t, err, errFault)
+	require.EqualValues(t, 6, totals.FilesForgotten)
+	require.EqualValues(t, 3, totals.ObjectsFailed)
+	require.Equal(t, map[string]bool{"wal/0/000": true, "wal/0/003": true, "wal/0/006": true}, w.files())
+	require.Equal(t, []string{"wal/0/000", "wal/0/003", "wal/0/006"}, keysOf(t, objects))
+}
+
 // TestFileCleanerHangingStore: a store that does not answer fails the cycle when its
 // time is over; the worker backs off, and goes on by itself.
 func TestFileCleanerHangingStore(t *testing.T) {
 	w := newWorld(t)
 	objects := &faulty{Store: openDirectory(t), clock: w.clock}
-	w.marked(objects, 10)
+	w.marked(objects, 20)
 	w.clock.Advance(time.Hour)
 	objects.set(hanging)
-	c := w.cleaner(objects, nil)
+	c := w.cleaner(objects, func(c *FileCleanerConfig) { c.BatchFiles = 10 })
 	w.run(c.Run)
 	w.eventually(func() bool { return objects.hangs.Load() == 1 }, "asks the store")
 	require.NoError(t, w.clock.BlockUntilContext(t.Context(), 1))
@@ -203,8 +220,11 @@ func TestFileCleanerHangingStore(t *testing.T) {
 	w.eventually(func() bool { return w.cleanCycles() == 1 }, "gives up")
 	require.NoError(t, w.clock.BlockUntilContext(t.Context(), 1))
 	require.Equal(t, 0.05, w.metric("file_cleaner_backoff_seconds"))
-	require.Len(t, w.files(), 10, "nothing was confirmed")
-	require.Len(t, keysOf(t, objects), 5)
+	require.EqualValues(t, 1, w.metric("file_cleaner_work_remains"))
+	require.Equal(t, 3660., w.metric("file_cleaner_oldest_waiting_age_seconds"))
+	require.Len(t, w.files(), 20, "nothing was confirmed")
+	require.Len(t, keysOf(t, objects), 15)
+	require.EqualValues(t, 1, objects.calls.Load(), "the second batch is not tried")
 	require.Contains(t, w.log.String(), "10 of 10 objects not confirmed")
 	require.Contains(t, w.log.String(), "did not answer in time")
 

@@ -5,6 +5,7 @@ package s3test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -27,7 +28,6 @@ const (
 	accessKey = "cpnode"
 	secretKey = "a-secret-for-tests"
 	region    = "us-east-1"
-	program   = "github.com/versity/versitygw/cmd/versitygw"
 )
 
 // Server is a running server.
@@ -62,19 +62,14 @@ func Start(t testing.TB) *Server {
 
 func (s *Server) metadata() string { return filepath.Join(filepath.Dir(s.Directory), "metadata") }
 
+// binary is built into Go's build cache, which keeps it and clears it away in time.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "cpnode-s3test-")
-	if err != nil {
-		return "", err
-	}
 	_, self, _, _ := runtime.Caller(0)
-	built := filepath.Join(dir, "versitygw")
-	cmd := exec.Command("go", "build", "-C", filepath.Join(filepath.Dir(self), "versitygw"), "-o", built, program)
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", errors.Join(err, errors.New(string(output)), os.RemoveAll(dir))
+	output, err := exec.Command("go", "tool", "-C", filepath.Join(filepath.Dir(self), "versitygw"), "-n", "versitygw").Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
-	return built, nil
+	return strings.TrimSpace(string(output)), err
 })
 
 // build makes the program once a process.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/cpnode/cpnode/api/wire"
@@ -26,7 +27,8 @@ var _, _ Admin = (*Embedded)(nil), (*Client)(nil)
 // answers, for itself alone and without a leader.
 type ClusterStatusRequest struct{}
 
-// ClusterStatusResponse is the cluster as its leader sees it, or as one node does.
+// ClusterStatusResponse is the cluster as its leader sees it, or as one node does,
+// which is among the members even while it is none.
 type ClusterStatusResponse struct {
 	Complete           bool           `json:"complete" doc:"The leader asked all members; else one node answers for itself."`
 	ClusterID          string         `json:"cluster_id" doc:"Empty until the cluster is formed."`
@@ -229,7 +231,11 @@ func (e *Embedded) ownStatus(read raftnode.ReadOptions) (any, Info, error) {
 		ConfigurationIndex: -1, FeatureLevel: int64(e.node.FeatureLevel()), FailuresTolerated: -1,
 		Members: []MemberStatus{},
 	}
-	for _, p := range s.Peers {
+	peers := s.Peers
+	if !slices.ContainsFunc(peers, func(p raftnode.Peer) bool { return p.ID == s.NodeID }) {
+		peers = append(peers, raftnode.Peer{ID: s.NodeID}) // not yet a member, or no longer
+	}
+	for _, p := range peers {
 		m := MemberStatus{NodeID: p.ID, RaftAddr: p.Addr, Leader: p.ID == s.LeaderID,
 			LastContactMs: -1, LastIndex: -1, CommitIndex: -1, AppliedIndex: -1, FeatureLevel: -1, DiskFreeBytes: -1}
 		if p.ID == s.NodeID {

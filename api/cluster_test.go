@@ -64,6 +64,8 @@ func TestClusterRefusals(t *testing.T) {
 		_, err = admin.ClusterJoin(ctx, &ClusterJoinRequest{NodeID: "n4", RaftAddr: "0.0.0.0:1"})
 		requireCode(t, err, ops.InvalidRequest)
 		require.ErrorContains(t, err, "INVALID_REQUEST: raft_addr: ")
+		_, err = admin.ClusterJoin(ctx, &ClusterJoinRequest{NodeID: "n4", RaftAddr: "127.0.0.1:1"})
+		require.ErrorContains(t, err, "does the node run")
 		_, err = admin.ClusterRemove(ctx, &ClusterRemoveRequest{NodeID: "n9"})
 		requireCode(t, err, ops.InvalidRequest)
 		require.ErrorContains(t, err, "INVALID_REQUEST: node_id: ")
@@ -95,7 +97,7 @@ func TestStatusOfOneNode(t *testing.T) {
 		require.NoError(t, s.node.Close())
 	}
 	eventually(t, "no leader is known", func() bool { return alone.node.LeaderID() == "" })
-	alone.post(t, "cluster-status", `{}`).requireCode(t, http.StatusServiceUnavailable, ops.NoLeader, "not the leader")
+	alone.post(t, "cluster-status", `{}`).requireCode(t, http.StatusServiceUnavailable, ops.NoLeader, "no leader is known")
 	validate := answerValidator(t)
 	r := alone.post(t, "cluster-status?consistency=stale", `{}`)
 	validate("cluster-status", r)

@@ -147,7 +147,13 @@ func (e *Embedded) run(ctx context.Context, op *operation, req ops.Request, read
 }
 
 // explain is the answer for err. What nobody foresaw is logged, here and once.
+// Where no leader is known the node says why, such as that it was removed.
 func (e *Embedded) explain(op *operation, err error) *ops.Error {
+	if errors.Is(err, raftnode.ErrNotLeader) && e.node.LeaderID() == "" {
+		if why := e.node.Ready(); why != nil {
+			err = ops.Errorf(ops.NoLeader, "%v", why)
+		}
+	}
 	answer, ok := answerFor(err)
 	if !ok {
 		e.logger.Error("an operation failed", "operation", op.name, "error", err)

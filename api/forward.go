@@ -99,7 +99,7 @@ func (e *Embedded) answerForwarded(ctx context.Context, frame []byte) []byte {
 }
 
 func unknownOperation(name string) *ops.Error {
-	return ops.Errorf(ops.UnknownOperation, "there is no %q", name)
+	return ops.Errorf(ops.UnknownOperation, "there is no %q; /openapi.json lists what there is", name)
 }
 
 // askLeader is a call of this process that the leader carries out.

@@ -25,7 +25,7 @@ type MemberStatus struct {
 	ClockOffset                          time.Duration // its clock less the leader's
 	FeatureLevel                         uint64        // that it supports
 	DiskFreeBytes                        int64         // -1 when unknown
-	Problem                              string        // why it does not answer, or has stopped
+	Problem                              string        // why it does not answer, has stopped or is not fit to lead
 }
 
 // ClusterStatus is the cluster as its leader knows it.
@@ -93,4 +93,7 @@ func (n *Node) memberStatus(s raft.Server) MemberStatus {
 func (m *MemberStatus) fill(r *nodeReport) {
 	m.HTTPAddr, m.Problem, m.FeatureLevel, m.DiskFreeBytes = r.HTTPAddr, r.Problem, r.FeatureLevel, r.DiskFree
 	m.LastIndex, m.CommitIndex, m.AppliedIndex = r.LastIndex, r.CommitIndex, r.AppliedIndex
+	if m.Problem == "" && r.Unfit != "" {
+		m.Problem = "not fit to lead: " + string(r.Unfit)
+	}
 }

@@ -219,11 +219,11 @@ func (c *Config) validatePeers() error {
 		}
 		ids[p.ID], addrs[p.Addr] = true, true
 		if p.ID == c.NodeID && c.RaftAdvertise != "" && p.Addr != c.RaftAdvertise {
-			return fmt.Errorf("Peers: %s=%s is not this node's RaftAdvertise %s", p.ID, p.Addr, c.RaftAdvertise)
+			return fmt.Errorf("Peers: %s=%s is this node, and RaftAdvertise says %s; give the same address in both, or no RaftAdvertise", p.ID, p.Addr, c.RaftAdvertise)
 		}
 	}
 	if len(c.Peers) > 0 && !ids[c.NodeID] {
-		return fmt.Errorf("Peers: this node (%s) is missing", c.NodeID)
+		return fmt.Errorf("Peers: this node (%s) is missing; add %s=host:port", c.NodeID, c.NodeID)
 	}
 	if len(c.Peers) == 0 && c.RaftAdvertise == "" && wildcard(c.RaftAddr) {
 		return fmt.Errorf("RaftAdvertise: must be given: RaftAddr %s is not an address that others can dial", c.RaftAddr)

@@ -84,7 +84,7 @@ func short(left, bound int64, was bool) bool {
 func (s *space) low() string {
 	switch {
 	case s.disk.Load():
-		return fmt.Sprintf("%d bytes are free in the data directory, %d must be", s.bytes.Load(), s.minFree)
+		return fmt.Sprintf("%d bytes are free in the data directory, %d must be before clients can write again", s.bytes.Load(), s.minFree+s.minFree/spaceSlack)
 	case s.file.Load():
 		return "the state file is near its bound"
 	case s.waits():

@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ func TestWritesAreRefusedWithoutSpace(t *testing.T) {
 	require.NoError(t, err, "what changes nothing takes no space")
 	require.True(t, r.Answer.(*ops.CommitFileResponse).Replayed)
 	require.NoError(t, n.Ready(), "it answers")
+	s, err := n.Cluster(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "not fit to lead: space", s.Members[0].Problem)
 	_, err = n.Propose(t.Context(), &ops.DeleteRecordsRequest{Requests: []ops.DeleteRecords{{TopicID: testTopic, Partition: 0, Offset: -1}}})
 	require.NoError(t, err)
 	_, err = n.Propose(t.Context(), &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{testTopic}})
@@ -43,6 +47,9 @@ func TestWritesAreRefusedWithoutSpace(t *testing.T) {
 	require.NoError(t, err)
 
 	free.Store(124) // not enough to end it
+	eventually(t, func() bool {
+		return strings.HasPrefix(n.space.low(), "124 bytes are free in the data directory, 125 must be")
+	}, "says what is enough")
 	require.Never(t, func() bool { return n.space.low() == "" }, 3*spaceInterval, 10*time.Millisecond)
 	free.Store(125)
 	eventually(t, func() bool { return create(t, n, 1, 1) == nil }, "clears by itself")

@@ -22,6 +22,8 @@ import (
 var (
 	// ErrNotDataDir: the directory holds something else.
 	ErrNotDataDir = errors.New("not a cpnode data directory")
+	// ErrNotEmpty: something is in a directory that is to be made anew.
+	ErrNotEmpty = errors.New("directory is not empty")
 	// ErrOtherNode: the directory belongs to a node of another name.
 	ErrOtherNode = errors.New("data directory of another node")
 	// ErrLocked: another process has the directory open.

@@ -3,6 +3,7 @@ package raftnode
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 
 	"github.com/hashicorp/raft"
@@ -89,6 +90,9 @@ func (n *Node) Join(ctx context.Context, p Peer) (instance string, err error) {
 		return "", invalid("addr: %v", err)
 	}
 	said, err := n.askAddr(ctx, p, controlRequest{Verb: verbReport})
+	if dial := (&net.OpError{}); errors.As(err, &dial) && dial.Op == "dial" {
+		return "", invalid("addr: %v; does the node run, and is that its raft address?", err)
+	}
 	if err != nil {
 		return "", invalid("addr: %v", err)
 	}

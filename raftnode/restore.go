@@ -30,7 +30,7 @@ type RestoreReport struct {
 // begins after the backup's index, under a cluster id and an instance that nobody
 // has had, so that the nodes the backup is of take it for a stranger. The others
 // then join with empty directories. The directory is made, or must be empty; after
-// an error it is as it was. Errors: ErrNotDataDir when something is in it,
+// an error it is as it was. Errors: ErrNotEmpty when something is in it,
 // ErrLocked; store.ErrStream or store.ErrSchema of a backup that cannot be used.
 func RestoreDir(from io.Reader, dir string, self Peer) (r RestoreReport, err error) {
 	if !validNodeID(self.ID) {
@@ -131,7 +131,7 @@ func mustBeEmpty(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" {
-			return fmt.Errorf("%w: %s holds %s; name an empty or a new directory", ErrNotDataDir, dir, e.Name())
+			return fmt.Errorf("%w: %s holds %s; name an empty or a new directory", ErrNotEmpty, dir, e.Name())
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestRestoreRefuses(t *testing.T) {
 	require.NoError(t, os.Mkdir(used, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(used, "photo.jpg"), nil, 0o600))
 	_, err := RestoreDir(bytes.NewReader(stream), used, self)
-	require.ErrorIs(t, err, ErrNotDataDir)
+	require.ErrorIs(t, err, ErrNotEmpty)
 	require.ErrorContains(t, err, "holds photo.jpg")
 	require.FileExists(t, filepath.Join(used, "photo.jpg"))
 

@@ -51,7 +51,7 @@ func (f *clientFlags) connectFor(retry time.Duration) (*api.Client, error) {
 	c.RetryFor = retry
 	client, err := api.NewClient(c)
 	if err != nil {
-		return nil, usagef("--endpoints: %w", err)
+		return nil, usagef("--endpoints or %s: %s", config.EndpointsEnv, strings.TrimPrefix(err.Error(), "Endpoints: "))
 	}
 	return client, nil
 }
@@ -99,7 +99,7 @@ func confirmed(cmd *cobra.Command, yes bool, question string) error {
 		return nil
 	}
 	if f, ok := cmd.InOrStdin().(*os.File); ok && !isatty.IsTerminal(f.Fd()) {
-		return usagef("this cannot be undone and nobody can be asked: give --yes")
+		return usagef("%s Nobody can be asked here: give --yes", question)
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

@@ -47,6 +47,10 @@ func TestClusterVerbs(t *testing.T) {
 	require.Contains(t, r.stderr, "Remove d from the cluster? Its directory cannot come back. [y/N]")
 	require.Contains(t, mustRun(t, "cluster", "remove", "d", "--yes", endpoints), "d is removed")
 	require.Equal(t, 3, strings.Count(mustRun(t, "cluster", "status", endpoints), " voter "))
+	require.NoError(t, eventually(t.Context(), "the node to say that it was removed", func() (bool, error) {
+		said := cpnode(t, "cluster", "status", "--endpoints="+fourth.url)
+		return said.code == exitFailed && strings.Contains(said.stdout, "this node was removed from the cluster"), nil
+	}))
 	r = cpnode(t, "cluster", "remove", "d", "--yes", endpoints)
 	require.Contains(t, r.stderr, `node_id: "d" is not a member`)
 

@@ -94,7 +94,7 @@ func examineDirs(ctx context.Context, dirs []string, peers []raftnode.Peer) ([]r
 
 func explainRecover(dir string, err error) error {
 	if errors.Is(err, raftnode.ErrLocked) {
-		return fmt.Errorf("%w: stop the node first", err)
+		return err
 	}
 	return fmt.Errorf("%s: %w", dir, explainDump(err))
 }

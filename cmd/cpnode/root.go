@@ -67,7 +67,11 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 func exactly(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("takes %d arguments, not %d: %s", n, len(args), cmd.UseLine())
+			noun := "arguments"
+			if n == 1 {
+				noun = "argument"
+			}
+			return usagef("takes %d %s, not %d: %s", n, noun, len(args), cmd.UseLine())
 		}
 		return nil
 	}

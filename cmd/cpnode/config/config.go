@@ -59,7 +59,7 @@ var fieldKeys = map[string]string{
 }
 
 // otherFields are fields that messages name beside the wrong one.
-var otherFields = strings.NewReplacer("RaftTLS", "raft.tls.*", "RaftSecretFile", "raft.secret.file", "Insecure", "--insecure", "RaftAddr", "raft.addr")
+var otherFields = strings.NewReplacer("RaftTLS", "raft.tls.*", "RaftSecretFile", "raft.secret.file", "Insecure", "--insecure", "RaftAddr", "raft.addr", "RaftAdvertise", "raft.advertise")
 
 // renamed is an error of raftnode.Config.Validate with the key in place of the
 // field.

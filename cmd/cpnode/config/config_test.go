@@ -128,6 +128,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{[]string{"--node-id=a/b"}, "node.id: "},
 		{[]string{"--node-id=a", "--peers=b=127.0.0.1:1"}, "peers: this node (a) is missing"},
 		{[]string{"--node-id=a", "--peers=a=127.0.0.1:1,a=127.0.0.1:2"}, "peers: a=127.0.0.1:2 is there twice"},
+		{[]string{"--node-id=a", "--peers=a=127.0.0.1:1", "--raft-advertise=127.0.0.1:2"}, "peers: a=127.0.0.1:1 is this node, and raft.advertise says 127.0.0.1:2"},
 		{[]string{"--node-id=a", "--raft-addr=0.0.0.0:7490"}, "raft.addr: 0.0.0.0:7490 is not a loopback address"},
 		{[]string{"--node-id=a", "--raft-addr=0.0.0.0:7490", "--insecure"}, "raft.advertise: must be given: raft.addr 0.0.0.0:7490"},
 		{[]string{"--node-id=a", "--raft.tls.cert.file=c"}, "raft.tls: certificate, key and authority go together"},

@@ -68,7 +68,7 @@ var nodeKeys = []Key{
 	{"insecure", true, func(c *Config) value { return boolean{&c.Node.Insecure} },
 		"Allow addresses beyond loopback without authentication."},
 	{"raft.tls.cert.file", false, func(c *Config) value { return text{&c.Node.RaftTLS.CertFile, "path"} },
-		"Certificate of this node in PEM, by which the other nodes know it; for server and client use. Read again when it changes."},
+		"Certificate of this node in PEM, by which the other nodes know it for one of theirs, whatever name is in it; for server and client use. Read again when it changes."},
 	{"raft.tls.key.file", false, func(c *Config) value { return text{&c.Node.RaftTLS.KeyFile, "path"} },
 		"Its key in PEM."},
 	{"raft.tls.ca.file", false, func(c *Config) value { return text{&c.Node.RaftTLS.CAFile, "path"} },

@@ -126,7 +126,8 @@ func TestSlowLeaderHandsOver(t *testing.T) {
 	next := c.otherLeader(old)
 	cancel()
 	load.Wait()
-	require.EqualValues(t, 1, testutil.ToFloat64(c.nodes[old].metrics.yields.WithLabelValues(string(unfitSlow))))
+	// It is counted once raft has reported the end of the transfer.
+	eventually(t, func() bool { return testutil.ToFloat64(c.nodes[old].metrics.yields.WithLabelValues(string(unfitSlow))) == 1 }, "counted")
 	require.False(t, c.nodes[old].transport.layer.isMute(), "it can hand over")
 	mustCommit(t, c.nodes[next], "after", 0)
 	c.settled()

@@ -66,7 +66,9 @@ func TestLeaderWhoseClockIsOff(t *testing.T) {
 	next := c.otherLeader(old)
 	require.NoError(t, retain(t, c.nodes[next]))
 	requireSound(t, c)
-	eventually(t, func() bool { return testutil.ToFloat64(c.nodes[old].metrics.yields.WithLabelValues(string(unfitClock))) == 1 }, "counted")
+	eventually(t, func() bool {
+		return testutil.ToFloat64(c.nodes[old].metrics.yields.WithLabelValues(string(unfitClock))) == 1
+	}, "counted")
 
 	// Elected again and again it does no harm, and says why.
 	for range 3 {

@@ -127,7 +127,9 @@ func TestSlowLeaderHandsOver(t *testing.T) {
 	cancel()
 	load.Wait()
 	// It is counted once raft has reported the end of the transfer.
-	eventually(t, func() bool { return testutil.ToFloat64(c.nodes[old].metrics.yields.WithLabelValues(string(unfitSlow))) == 1 }, "counted")
+	eventually(t, func() bool {
+		return testutil.ToFloat64(c.nodes[old].metrics.yields.WithLabelValues(string(unfitSlow))) == 1
+	}, "counted")
 	require.False(t, c.nodes[old].transport.layer.isMute(), "it can hand over")
 	mustCommit(t, c.nodes[next], "after", 0)
 	c.settled()

@@ -12,24 +12,19 @@ type policy struct{ bytes, ms int64 }
 // off says whether a policy never removes anything.
 func (p policy) off() bool { return p.bytes < 0 && p.ms < 0 }
 
-const weekMs = 7 * 24 * 3600 * 1000
-
-// policyOf reads a topic's config; where a key is missing Kafka's default holds.
+// policyOf reads a topic's config. Without cleanup.policy it is delete, as in Kafka.
+// A limit that is missing is none: the default is the brokers' to know, and what they
+// do not say deletes nothing.
 func policyOf(config map[string]string) policy {
 	if cleanup, ok := config["cleanup.policy"]; ok && !slices.Contains(strings.Split(cleanup, ","), "delete") {
 		return policy{-1, -1}
 	}
-	return policy{bytes: limitOf(config, "retention.bytes", -1), ms: limitOf(config, "retention.ms", weekMs)}
+	return policy{bytes: limitOf(config, "retention.bytes"), ms: limitOf(config, "retention.ms")}
 }
 
-// limitOf reads one limit. One that makes no sense is none: nothing is deleted
-// because of a value that cannot be read.
-func limitOf(config map[string]string, key string, missing int64) int64 {
-	text, ok := config[key]
-	if !ok {
-		return missing
-	}
-	limit, err := strconv.ParseInt(text, 10, 64)
+// limitOf reads one limit. One that makes no sense is none either.
+func limitOf(config map[string]string, key string) int64 {
+	limit, err := strconv.ParseInt(config[key], 10, 64)
 	if err != nil {
 		return -1
 	}

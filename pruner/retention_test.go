@@ -13,7 +13,7 @@ import (
 
 func TestPolicyOf(t *testing.T) {
 	for config, want := range map[[3]string]policy{
-		{"", "", ""}:                         {-1, 604_800_000},
+		{"", "", ""}:                         {-1, -1},
 		{"delete", "5", "6"}:                 {6, 5},
 		{"compact,delete", "5", ""}:          {-1, 5},
 		{"compact", "5", "6"}:                {-1, -1},
@@ -42,7 +42,7 @@ func TestRetentionOnce(t *testing.T) {
 	c.create(1, 3, map[string]string{"retention.bytes": "500"})
 	c.create(2, 1, map[string]string{"retention.ms": "1000"})
 	c.create(3, 1, map[string]string{"cleanup.policy": "compact", "retention.bytes": "0"})
-	c.create(4, 1, nil) // a week
+	c.create(4, 1, nil) // no limit is named
 	for _, l := range []ops.LogRef{ref(1, 0), ref(1, 2), ref(2, 0), ref(3, 0), ref(4, 0)} {
 		c.commit(l.TopicID[15], l.Partition, 7)
 	}
@@ -52,10 +52,10 @@ func TestRetentionOnce(t *testing.T) {
 	e := NewRetentionEnforcer(c, retentionConfig(), c.deps)
 	totals, err := e.RunOnce(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, RetentionTotals{Partitions: 5, BatchesDeleted: 7, BytesDeleted: 700}, totals, "two and two by size, three by age as the cap allows")
+	require.Equal(t, RetentionTotals{Partitions: 4, BatchesDeleted: 7, BytesDeleted: 700}, totals, "two and two by size, three by age as the cap allows")
 	require.Equal(t, []int64{20, 0, 20, 30, 0, 0}, []int64{c.logStart(1, 0), c.logStart(1, 1), c.logStart(1, 2), c.logStart(2, 0), c.logStart(3, 0), c.logStart(4, 0)})
 	require.Equal(t, 7.0, c.value("cpnode_retention_enforcer_deleted_batches_total"))
-	require.Equal(t, 3, c.called("enforce-retention"), "five partitions, two a request")
+	require.Equal(t, 2, c.called("enforce-retention"), "four partitions, two a request")
 }
 
 // Ten expired batches and a cap of three: passes of 3, 3, 3 and 1, one soon after the
@@ -120,7 +120,7 @@ func TestRetentionFollowsTopics(t *testing.T) {
 // A partition of a topic deleted since the last look is let go of.
 func TestRetentionOfDeletedTopic(t *testing.T) {
 	c := newCluster(t)
-	c.create(1, 2, nil)
+	c.create(1, 2, map[string]string{"retention.ms": "1"})
 	e := NewRetentionEnforcer(c, retentionConfig(), c.deps)
 	s := newSchedule(c, 0, c.deps.Random)
 	require.NoError(t, s.refresh(t.Context(), c.clock.Now()))
@@ -135,7 +135,7 @@ func TestRetentionOfDeletedTopic(t *testing.T) {
 // Turns are spread over twice the interval, by the source of randomness.
 func TestRetentionSchedule(t *testing.T) {
 	c := newCluster(t)
-	c.create(1, 4, nil)
+	c.create(1, 4, map[string]string{"retention.ms": "604800000"})
 	draws := []float64{0.75, 0, 0.25, 0.999}
 	s := newSchedule(c, time.Minute, func() (draw float64) {
 		draw, draws = draws[0], draws[1:]
@@ -155,7 +155,7 @@ func TestRetentionSchedule(t *testing.T) {
 // Turns that come soon after one another share a request.
 func TestRetentionGathersTurns(t *testing.T) {
 	c := newCluster(t)
-	c.create(1, 3, nil)
+	c.create(1, 3, map[string]string{"retention.ms": "604800000"})
 	draws := []float64{0.5, 0.502, 0.504, 0.9, 0.9, 0.9}
 	c.deps.Random = func() (draw float64) {
 		draw, draws = draws[0], draws[1:]

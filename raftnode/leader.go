@@ -66,6 +66,7 @@ func (n *Node) takeOver(ctx context.Context) {
 			n.Staleness() // none, from here on
 			n.logger.Info("leader", "term", term)
 			n.run(func() { n.proposeCheckpoints(ctx) })
+			n.beginDuties(l)
 			n.manage(ctx)
 			return
 		}

@@ -39,6 +39,7 @@ type Node struct {
 	space       space
 	progress    progress
 	leads       atomic.Pointer[leadership]
+	duties      *duties
 	confirmer   *confirmer
 	fresh       freshness
 	forwards    *forwards
@@ -77,7 +78,7 @@ func Open(config Config) (*Node, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), flusher: newFlusher(), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), flusher: newFlusher(), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel, duties: newDuties(ctx),
 		inFlight: inFlight{maxEntries: config.MaxProposals, maxBytes: config.MaxProposalBytes},
 	}
 	if err := n.open(); err != nil {
@@ -393,11 +394,12 @@ const (
 	transferTimeout = 3 * time.Second
 )
 
-// Close stops the node: it takes no more requests, waits a moment for those it
-// has, hands leadership over, and closes its files. It is idempotent.
+// Close stops the node: it ends what WhileLeading began, takes no more requests, waits
+// a moment for those it has, hands leadership over, and closes its files. It is idempotent.
 func (n *Node) Close() error {
 	n.closing.Store(true)
 	n.closed.Do(func() {
+		n.endDuties()
 		n.drain()
 		n.handOver()
 		n.closeError = n.release()

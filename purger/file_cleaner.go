@@ -64,6 +64,10 @@ func (c *FileCleanerConfig) Validate() error {
 	return nil
 }
 
+// LongestDeletion is how long after a cycle asked what to delete an object of its may be
+// deleted: keys of forgotten files must be fenced for longer.
+func (c *FileCleanerConfig) LongestDeletion() time.Duration { return maxListAge + c.StoreTimeout }
+
 // FileCleaner deletes the objects of files that were marked long enough ago, and then
 // has exactly those files forgotten whose object the store confirmed to be gone.
 type FileCleaner struct {

@@ -7,6 +7,9 @@ import (
 	"net"
 	"strings"
 
+	"github.com/cpnode/cpnode/pruner"
+	"github.com/cpnode/cpnode/purger"
+	"github.com/cpnode/cpnode/purger/objectstore"
 	"github.com/cpnode/cpnode/raftnode"
 )
 
@@ -19,6 +22,15 @@ type Config struct {
 	// HTTPAdvertise is where clients reach the node, as the node says it; empty is
 	// the address it serves on.
 	HTTPAdvertise string
+	// TopicPurger, FileCleaner and Pruner are those of the background workers.
+	TopicPurger purger.TopicPurgerConfig
+	FileCleaner purger.FileCleanerConfig
+	Pruner      pruner.Config
+	// ObjectStore is where the objects of files lie, of type NoObjectStore when that is
+	// not the node's business. Its secret key is not read yet: see OpenObjectStore.
+	ObjectStore objectstore.Config
+	// ObjectSecretFile is the file that holds the secret key.
+	ObjectSecretFile string
 	// LogLevel is the least severe line that is logged.
 	LogLevel slog.Level
 	// LogFormat is LogText or LogJSON.
@@ -35,7 +47,11 @@ const (
 func Default() Config {
 	node := raftnode.DefaultConfig()
 	node.DataDir, node.RaftAddr = "cpnode-data", "127.0.0.1:7490"
-	return Config{Node: node, HTTPAddr: "127.0.0.1:7480", LogLevel: slog.LevelInfo, LogFormat: LogText}
+	return Config{
+		Node: node, HTTPAddr: "127.0.0.1:7480", LogLevel: slog.LevelInfo, LogFormat: LogText,
+		TopicPurger: purger.DefaultTopicPurgerConfig(), FileCleaner: purger.DefaultFileCleanerConfig(), Pruner: pruner.DefaultConfig(),
+		ObjectStore: objectstore.Config{Type: NoObjectStore},
+	}
 }
 
 // Validate checks what no key can check alone.
@@ -49,19 +65,21 @@ func (c *Config) Validate() error {
 	if !c.Node.Insecure && !isLoopback(c.HTTPAddr) {
 		return fmt.Errorf("http.addr: %s is not a loopback address, and there is no authentication of clients yet; use 127.0.0.1, or --insecure on a network you trust", c.HTTPAddr)
 	}
-	return nil
+	return c.validateObjectStore()
 }
 
-// fieldKeys are the keys of what raftnode.Config.Validate names by field.
+// fieldKeys are the keys of what the parts' Validate names by field.
 var fieldKeys = map[string]string{
 	"NodeID": "node.id", "DataDir": "data.dir", "RaftAddr": "raft.addr", "RaftAdvertise": "raft.advertise", "Peers": "peers",
 	"MaxProposalBytes": "proposals.max.bytes", "StateMaxBytes": "state.max.bytes", "RaftTLS": "raft.tls", "RaftSecretFile": "raft.secret.file",
+	"Directory": "object.store.directory", "S3.Endpoint": "object.store.endpoint", "S3.Bucket": "object.store.bucket",
+	"S3.AccessKey, S3.SecretKey": "object.store.access.key, object.store.secret.key.file",
 }
 
 // otherFields are fields that messages name beside the wrong one.
 var otherFields = strings.NewReplacer("RaftTLS", "raft.tls.*", "RaftSecretFile", "raft.secret.file", "Insecure", "--insecure", "RaftAddr", "raft.addr", "RaftAdvertise", "raft.advertise")
 
-// renamed is an error of raftnode.Config.Validate with the key in place of the
+// renamed is an error of a part's Validate with the key in place of the
 // field.
 func renamed(err error) error {
 	field, problem, _ := strings.Cut(err.Error(), ": ")

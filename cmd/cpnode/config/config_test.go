@@ -59,6 +59,8 @@ func TestEveryKeyIsItsOwn(t *testing.T) {
 			sample = "always"
 		case "raft.log.store":
 			sample = "boltdb"
+		case "object.store.type":
+			sample = "memory"
 		}
 		if k.Type() == "bool" {
 			sample = map[string]string{"true": "false", "false": "true"}[k.Value(&defaults)]
@@ -136,6 +138,11 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{[]string{"--node-id=a", "--http-addr=:7480"}, "http.addr: :7480 is not a loopback address"},
 		{[]string{"--node-id=a", "--http-addr=example.org:7480"}, "http.addr: example.org:7480 is not a loopback address"},
 		{[]string{"--node-id=a", "--proposals.max.bytes=2000"}, "proposals.max.bytes: "},
+		{[]string{"--node-id=a", "--object.store.type=directory"}, "object.store.directory: must be given"},
+		{[]string{"--node-id=a", "--object.store.type=s3"}, "object.store.endpoint: must be given"},
+		{[]string{"--node-id=a", "--object.store.type=s3", "--object.store.endpoint=http://x"}, "object.store.bucket: must be given"},
+		{[]string{"--node-id=a", "--object.store.type=s3", "--object.store.endpoint=http://x", "--object.store.bucket=b", "--object.store.access.key=k"}, "object.store.access.key, object.store.secret.key.file: give both or neither"},
+		{[]string{"--node-id=a", "--object.store.type=memory", "--forgotten.key.retention.ms=359999"}, "forgotten.key.retention.ms: must be at least 360000"},
 	} {
 		l, err := load(t, "", nil, c.args...)
 		require.NoError(t, err)
@@ -143,6 +150,9 @@ func TestValidateNamesTheKey(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"--node-id=a"},
+		{"--node-id=a", "--object.store.type=memory", "--forgotten.key.retention.ms=360000"},
+		{"--node-id=a", "--forgotten.key.retention.ms=0"},
+		{"--node-id=a", "--object.store.type=s3", "--object.store.endpoint=http://x", "--object.store.bucket=b", "--object.store.access.key=k", "--object.store.secret.key.file=f"},
 		{"--node-id=a", "--http-addr=localhost:1", "--raft-addr=[::1]:1"},
 		{"--node-id=a", "--http-addr=:7480", "--raft-addr=0.0.0.0:7490", "--raft-advertise=a.example:7490", "--insecure"},
 		{"--node-id=a", "--raft-addr=0.0.0.0:7490", "--raft-advertise=a.example:7490", "--raft.secret.file=s"},
@@ -151,6 +161,20 @@ func TestValidateNamesTheKey(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Validate(), "%v", args)
 	}
+}
+
+func TestObjectStoreIsOpenedWithItsSecret(t *testing.T) {
+	c := config.Default()
+	store, err := c.OpenObjectStore(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, store)
+	c.ObjectStore.Type, c.ObjectStore.Directory = "directory", t.TempDir()
+	store, err = c.OpenObjectStore(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	c.ObjectSecretFile = filepath.Join(t.TempDir(), "none")
+	_, err = c.OpenObjectStore(t.Context())
+	require.ErrorContains(t, err, "object.store.secret.key.file: ")
 }
 
 func TestReferencePageIsUpToDate(t *testing.T) {

@@ -48,7 +48,7 @@ const (
 )
 
 // Keys is every key, in the order of the reference. All need a restart to change.
-var Keys = slices.Concat(nodeKeys, stateKeys, limitKeys, fitnessKeys, raftKeys)
+var Keys = slices.Concat(nodeKeys, workerKeys, objectStoreKeys, stateKeys, limitKeys, fitnessKeys, raftKeys)
 
 var nodeKeys = []Key{
 	{"node.id", true, func(c *Config) value { return text{&c.Node.NodeID, "1 to 64 letters, digits, . _ -"} },

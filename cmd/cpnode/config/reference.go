@@ -13,7 +13,7 @@ func Reference() string {
 	for _, part := range []struct {
 		title string
 		keys  []Key
-	}{{"Node", nodeKeys}, {"State and log entries", stateKeys}, {"Limits", limitKeys}, {"Fitness to lead", fitnessKeys}, {"Raft", raftKeys}} {
+	}{{"Node", nodeKeys}, {"Workers", workerKeys}, {"Object store", objectStoreKeys}, {"State and log entries", stateKeys}, {"Limits", limitKeys}, {"Fitness to lead", fitnessKeys}, {"Raft", raftKeys}} {
 		fmt.Fprintf(&b, "\n## %s\n\n| key | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n", part.title)
 		for _, k := range part.keys {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", k.Name, k.Type(), code(k.Value(&defaults)), k.Allowed(), k.Meaning)

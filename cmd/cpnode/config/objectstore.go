@@ -1,0 +1,51 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cpnode/cpnode/purger/objectstore"
+)
+
+// NoObjectStore is the type of no store: objects are deleted by others.
+const NoObjectStore = "none"
+
+// openTimeout is how long an object store may take to answer when it is opened.
+const openTimeout = 30 * time.Second
+
+// validateObjectStore checks what can be known before the store is opened.
+func (c *Config) validateObjectStore() error {
+	if c.ObjectStore.Type == NoObjectStore {
+		return nil
+	}
+	if shortest := c.FileCleaner.LongestDeletion().Milliseconds(); c.Node.Settings.ForgottenKeyRetentionMs < shortest {
+		return fmt.Errorf("forgotten.key.retention.ms: must be at least %d where objects are deleted: a deletion may be under way for so long, and must not meet another file of its key", shortest)
+	}
+	store := c.ObjectStore
+	store.S3.SecretKey = c.ObjectSecretFile // stands for what it holds
+	if err := store.Validate(); err != nil {
+		return renamed(err)
+	}
+	return nil
+}
+
+// OpenObjectStore opens the store, nil when there is none. The caller closes it.
+func (c *Config) OpenObjectStore(ctx context.Context) (objectstore.Store, error) {
+	if c.ObjectStore.Type == NoObjectStore {
+		return nil, nil
+	}
+	config := c.ObjectStore
+	if c.ObjectSecretFile != "" {
+		secret, err := os.ReadFile(c.ObjectSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("object.store.secret.key.file: %w", err)
+		}
+		config.S3.SecretKey = strings.TrimSpace(string(secret))
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return objectstore.Open(ctx, config)
+}

@@ -130,17 +130,19 @@ func (n *child) start() error {
 	if err != nil {
 		return err
 	}
-	return n.startBinary(self)
+	return n.startBinary(self, "--topic.purger.interval.ms", "86400000") // whoever runs the cluster purges
 }
 
-// startBinary starts the node, which is down, with a build of cpnode.
-func (n *child) startBinary(binary string) error {
+// startBinary starts the node, which is down, with a build of cpnode and flags beside
+// those that every node needs.
+func (n *child) startBinary(binary string, flags ...string) error {
 	log, err := os.OpenFile(n.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the child has its own
-	cmd := exec.Command(binary, "serve", "--node-id", n.id, "--data-dir", n.dir, "--http-addr", n.httpAddr, "--raft-addr", n.raftAddr, "--peers", n.peers)
+	args := []string{"serve", "--node-id", n.id, "--data-dir", n.dir, "--http-addr", n.httpAddr, "--raft-addr", n.raftAddr, "--peers", n.peers}
+	cmd := exec.Command(binary, append(args, flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own, so that Ctrl-C reaches this process alone, which ends it.
 	cmd.SysProcAttr = childAttributes()

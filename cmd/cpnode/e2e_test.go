@@ -205,12 +205,12 @@ func TestDataDirectoryOfARunningNode(t *testing.T) {
 }
 
 // startDev starts `cpnode dev` as a child and waits until it is ready.
-func startDev(t *testing.T, dir string) *child {
+func startDev(t *testing.T, dir string, flags ...string) *child {
 	n, err := newChild("dev", t.TempDir())
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self, "dev", "--data-dir", dir, "--http-addr", n.httpAddr)
+	cmd := exec.Command(self, append([]string{"dev", "--data-dir", dir, "--http-addr", n.httpAddr}, flags...)...)
 	cmd.SysProcAttr = childAttributes()
 	began := time.Now()
 	require.NoError(t, cmd.Start())

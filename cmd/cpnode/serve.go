@@ -24,13 +24,20 @@ import (
 const shutdownTimeout = 5 * time.Second
 
 // serve runs a node until the command's context ends, or the node stops by itself.
-func serve(cmd *cobra.Command, c config.Config) error {
+func serve(cmd *cobra.Command, c config.Config) (err error) {
 	logger := newLogger(cmd.ErrOrStderr(), c)
 	// The port comes first: it is what is most often taken, and until then nothing
 	// has been written.
 	listener, err := listen("http.addr", c.HTTPAddr)
 	if err != nil {
 		return err
+	}
+	objects, err := c.OpenObjectStore(cmd.Context())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if objects != nil {
+		defer func() { err = errors.Join(err, objects.Close()) }() // after the node, whose workers use it
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -40,6 +47,7 @@ func serve(cmd *cobra.Command, c config.Config) error {
 		return errors.Join(explainOpen(err, c), listener.Close())
 	}
 	embedded := api.NewEmbedded(node, api.EmbeddedConfig{Limits: c.Node.Settings.Limits, Logger: logger, Registerer: registry})
+	startWorkers(c, node, embedded, objects, logger, registry)
 	server := api.NewServer(embedded, api.ServerConfig{Version: release(), Gatherer: registry})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

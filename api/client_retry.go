@@ -24,6 +24,7 @@ var repeatable = map[string]bool{
 	"advance-cross-tier-log-start": true,
 	"cluster-join":                 true,
 	"cluster-upgrade":              true,
+	"report-remote-offsets":        true,
 }
 
 // The pause before an attempt doubles from the first to the longest, and is

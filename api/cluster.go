@@ -11,7 +11,7 @@ import (
 	"github.com/cpnode/cpnode/raftnode"
 )
 
-// Admin is what is asked about the cluster itself, a method a verb, as in
+// Admin is what is asked about the cluster itself and its workers, a method a verb, as in
 // [ControlPlane]. The leader answers, asked at any node.
 type Admin interface {
 	ClusterStatus(context.Context, *ClusterStatusRequest, ...Option) (*ClusterStatusResponse, error)
@@ -19,6 +19,8 @@ type Admin interface {
 	ClusterRemove(context.Context, *ClusterRemoveRequest, ...Option) (*ClusterRemoveResponse, error)
 	ClusterTransfer(context.Context, *ClusterTransferRequest, ...Option) (*ClusterTransferResponse, error)
 	ClusterUpgrade(context.Context, *ClusterUpgradeRequest, ...Option) (*ClusterUpgradeResponse, error)
+	RunWorker(context.Context, *RunWorkerRequest, ...Option) (*RunWorkerResponse, error)
+	ReportRemoteOffsets(context.Context, *ReportRemoteOffsetsRequest, ...Option) (*ReportRemoteOffsetsResponse, error)
 }
 
 var _, _ Admin = (*Embedded)(nil), (*Client)(nil)
@@ -130,8 +132,11 @@ func given(field, value string) error {
 	return nil
 }
 
-// adminVerbs is the table of calls about the cluster.
-var adminVerbs = []*verb{
+// adminVerbs are all that are no operations.
+var adminVerbs = slices.Concat(clusterVerbs, workerVerbs)
+
+// clusterVerbs is the table of calls about the cluster.
+var clusterVerbs = []*verb{
 	admin("cluster-status", "Ask how the members of the cluster are.", false, clusterStatus),
 	admin("cluster-join", "Add a node to the cluster.", true, func(ctx context.Context, e *Embedded, r *ClusterJoinRequest) (*ClusterJoinResponse, error) {
 		instance, err := e.node.Join(ctx, raftnode.Peer{ID: r.NodeID, Addr: r.RaftAddr})
@@ -150,9 +155,24 @@ var adminVerbs = []*verb{
 	}),
 }
 
-// admin is a verb by the types of its request and answer. Whoever asks for a change
-// leaves a line in the log of the node that carries it out.
+// admin is a direct verb of operators. Whoever asks for a change leaves a line in the
+// log of the node that carries it out.
 func admin[Req, Resp any, R interface {
+	*Req
+	ops.Request
+}](name, summary string, write bool, call func(context.Context, *Embedded, R) (*Resp, error)) *verb {
+	return direct(name, summary, write, func(ctx context.Context, e *Embedded, r R) (*Resp, error) {
+		answer, err := call(ctx, e, r)
+		if write {
+			e.audit(name, r, err)
+		}
+		return answer, err
+	})
+}
+
+// direct is a verb that is no log entry of its own, by the types of its request and
+// answer.
+func direct[Req, Resp any, R interface {
 	*Req
 	ops.Request
 }](name, summary string, write bool, call func(context.Context, *Embedded, R) (*Resp, error)) *verb {
@@ -164,9 +184,6 @@ func admin[Req, Resp any, R interface {
 				return e.ownStatus(read)
 			}
 			answer, err := call(ctx, e, req.(R))
-			if write {
-				e.audit(name, req, err)
-			}
 			return answer, Info{AppliedIndex: e.node.Status().AppliedIndex}, inFieldsOfTheWire(err)
 		},
 	}

@@ -18,6 +18,11 @@ import (
 // contracts runs a test over every implementation of ControlPlane, each with a
 // cluster of its own.
 func contracts(t *testing.T, test func(t *testing.T, cp ControlPlane, now *clock)) {
+	contractsWith(t, func([]*served) {}, test)
+}
+
+// contractsWith are contracts of nodes, the leader first, that were prepared.
+func contractsWith(t *testing.T, prepare func([]*served), test func(t *testing.T, cp ControlPlane, now *clock)) {
 	client := func(t *testing.T, f wire.Format, nodes ...*served) ControlPlane {
 		config := DefaultClientConfig()
 		for _, s := range nodes {
@@ -43,7 +48,9 @@ func contracts(t *testing.T, test func(t *testing.T, cp ControlPlane, now *clock
 			now.ms.Store(time.Now().UnixMilli())
 			// The clock of a trace leaps, which the leader would see before the others.
 			const anySkew = 100 * 365 * 24 * time.Hour
-			test(t, open(t, three(t, func(c *raftnode.Config) { c.Now, c.ClockMaxSkew = now.now, anySkew })), &now)
+			nodes := three(t, func(c *raftnode.Config) { c.Now, c.ClockMaxSkew = now.now, anySkew })
+			prepare(nodes)
+			test(t, open(t, nodes), &now)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,6 +61,7 @@ type Embedded struct {
 	metrics    *metrics
 	operations map[string]*operation
 	backups    requestMetrics
+	workers    atomic.Pointer[Workers]
 }
 
 // operation is a verb with what is counted of it.

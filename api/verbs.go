@@ -11,12 +11,12 @@ import (
 )
 
 // verb is what answers POST /v1/<name>: an operation of the registry, or a call
-// about the cluster itself, which is no log entry of its own.
+// about the cluster itself or its workers, which is no log entry of its own.
 type verb struct {
 	name, summary string
 	// write may change something: it takes no read options.
 	write bool
-	admin bool // about the cluster
+	admin bool // about the cluster or its workers
 	// newRequest and newResponse make what bodies are decoded into.
 	newRequest  func() ops.Request
 	newResponse func() any

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/cmd/cpnode/config"
+	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/pruner"
 	"github.com/cpnode/cpnode/purger"
 	"github.com/cpnode/cpnode/purger/objectstore"
@@ -16,27 +17,84 @@ import (
 	"github.com/cpnode/cpnode/worker"
 )
 
-// startWorkers makes the background workers of a node, which run while it leads.
-// objects is nil when there is no object store.
+// workers are the background workers of a node.
+type workers struct {
+	node *raftnode.Node
+	once map[string]func(context.Context) ([]api.WorkerTotal, error)
+}
+
+// startWorkers makes the background workers of a node, which run while it leads, and
+// lets plane answer for them. objects is nil when there is no object store.
 func startWorkers(c config.Config, node *raftnode.Node, plane *api.Embedded, objects objectstore.Store, logger *slog.Logger, registerer prometheus.Registerer) {
 	deps := worker.Deps{Logger: logger, Registerer: registerer}
 	state := func(ctx context.Context, fn func(*store.ReadTx) error) error {
 		_, err := node.View(ctx, raftnode.ReadOptions{Level: raftnode.Stale}, fn)
 		return err
 	}
-	runs := []func(context.Context){
-		purger.NewTopicPurger(c.TopicPurger, plane, state, deps).Run,
-		pruner.NewRetentionEnforcer(plane, c.Pruner, deps).Run,
-		pruner.NewProducerExpirer(plane, c.Pruner, deps).Run,
-		pruner.NewFenceExpirer(plane, c.Pruner, deps).Run,
-		pruner.NewReplayExpirer(plane, c.Pruner, deps).Run,
-	}
+	remote := pruner.NewRemoteOffsets(c.Pruner.MaxPartitions)
+	w := workers{node, map[string]func(context.Context) ([]api.WorkerTotal, error){}}
+	start(w, "topic-purger", purger.NewTopicPurger(c.TopicPurger, plane, state, deps), purgeTotals)
+	start(w, "consolidation-pruner", pruner.NewConsolidationPruner(plane, remote, nil, c.Pruner, deps), pruneTotals)
+	start(w, "retention-enforcer", pruner.NewRetentionEnforcer(plane, c.Pruner, deps), retentionTotals)
+	start(w, "producer-expirer", pruner.NewProducerExpirer(plane, c.Pruner, deps), expireTotals)
+	start(w, "fence-expirer", pruner.NewFenceExpirer(plane, c.Pruner, deps), expireTotals)
+	start(w, "replay-expirer", pruner.NewReplayExpirer(plane, c.Pruner, deps), expireTotals)
 	if objects != nil {
-		runs = append(runs, purger.NewFileCleaner(c.FileCleaner, plane, objects, deps).Run)
+		start(w, "file-cleaner", purger.NewFileCleaner(c.FileCleaner, plane, objects, deps), cleanTotals)
 	} else {
 		logger.Info("objects are not deleted: object.store.type is none")
 	}
-	for _, run := range runs {
-		node.WhileLeading(run)
+	plane.SetWorkers(api.Workers{RunOnce: w.once, ReportRemoteOffsets: func(offsets []ops.PruneLog) bool { return remote.Report(offsets) == nil }})
+}
+
+// runner is a worker by the type of its totals.
+type runner[T any] interface {
+	Run(context.Context)
+	RunOnce(context.Context) (T, error)
+}
+
+func start[T any](w workers, name string, r runner[T], show func(T) []api.WorkerTotal) {
+	w.node.WhileLeading(r.Run)
+	w.once[name] = func(ctx context.Context) ([]api.WorkerTotal, error) {
+		totals, err := r.RunOnce(ctx)
+		return show(totals), err
 	}
+}
+
+func purgeTotals(t ops.PurgeDeletedLogsResponse) []api.WorkerTotal {
+	return []api.WorkerTotal{
+		{Name: "batches_deleted", Value: t.BatchesDeleted}, {Name: "logs_purged", Value: t.LogsPurged}, {Name: "files_marked", Value: t.FilesMarked},
+		{Name: "more_remain", Value: number(t.MoreRemain)}, {Name: "cap_reached", Value: number(t.CapReached)},
+	}
+}
+
+func cleanTotals(t purger.CleanTotals) []api.WorkerTotal {
+	return []api.WorkerTotal{
+		{Name: "objects_deleted", Value: t.ObjectsDeleted}, {Name: "bytes_deleted", Value: t.BytesDeleted}, {Name: "files_forgotten", Value: t.FilesForgotten},
+		{Name: "objects_failed", Value: t.ObjectsFailed}, {Name: "cap_reached", Value: number(t.CapReached)},
+	}
+}
+
+func pruneTotals(t pruner.PruneTotals) []api.WorkerTotal {
+	return []api.WorkerTotal{
+		{Name: "partitions", Value: t.Partitions}, {Name: "batches_deleted", Value: t.BatchesDeleted}, {Name: "bytes_deleted", Value: t.BytesDeleted},
+		{Name: "more_remain", Value: number(t.MoreRemain)},
+	}
+}
+
+func retentionTotals(t pruner.RetentionTotals) []api.WorkerTotal {
+	return []api.WorkerTotal{
+		{Name: "partitions", Value: t.Partitions}, {Name: "batches_deleted", Value: t.BatchesDeleted}, {Name: "bytes_deleted", Value: t.BytesDeleted},
+	}
+}
+
+func expireTotals(t pruner.ExpireTotals) []api.WorkerTotal {
+	return []api.WorkerTotal{{Name: "removed", Value: t.Removed}}
+}
+
+func number(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

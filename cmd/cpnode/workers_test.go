@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -59,4 +60,36 @@ func TestWorkersRunByThemselves(t *testing.T) {
 	} {
 		require.Contains(t, string(metrics), line+"\n")
 	}
+}
+
+// What brokers report of tiered storage is pruned, when an operator asks for it.
+func TestWorkersRunOnRequest(t *testing.T) {
+	n := startDev(t, filepath.Join(t.TempDir(), "data"), "--consolidation.cleanup.interval.ms=86400000")
+	ctx := t.Context()
+	_, err := n.client.CreateTopics(ctx, &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: demoOrders.id, TopicName: "orders", NumPartitions: 1}}})
+	require.NoError(t, err)
+	batch := ops.CommitBatch{TopicID: demoOrders.id, Magic: 2, ByteSize: 512, LastOffset: 9, BatchMaxTimestamp: time.Now().UnixMilli(), ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LastSequence: -1}
+	_, err = n.client.CommitFile(ctx, &ops.CommitFileRequest{ObjectKey: "wal-1", FileSize: 512, Batches: []ops.CommitBatch{batch}})
+	require.NoError(t, err)
+	prune := func() map[string]int64 {
+		ran, err := n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: "consolidation-pruner"})
+		require.NoError(t, err)
+		totals := map[string]int64{}
+		for _, total := range ran.Totals {
+			totals[total.Name] = total.Value
+		}
+		return totals
+	}
+	require.Zero(t, prune()["partitions"], "nothing was reported yet")
+	reported, err := n.client.ReportRemoteOffsets(ctx, &api.ReportRemoteOffsetsRequest{Offsets: []ops.PruneLog{{TopicID: demoOrders.id, HighestRemoteOffset: 9}}})
+	require.NoError(t, err)
+	require.True(t, reported.Complete)
+	require.Equal(t, map[string]int64{"partitions": 1, "batches_deleted": 1, "bytes_deleted": 512, "more_remain": 0}, prune())
+
+	for _, name := range []string{"topic-purger", "retention-enforcer", "producer-expirer", "fence-expirer", "replay-expirer"} {
+		_, err := n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: name})
+		require.NoError(t, err, name)
+	}
+	_, err = n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: "file-cleaner"})
+	require.ErrorContains(t, err, `"file-cleaner" is none of consolidation-pruner`, "there is no object store")
 }

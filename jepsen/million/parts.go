@@ -176,7 +176,9 @@ func (w *refill) watch(ctx context.Context, h *harness) error {
 		return err
 	}
 	there := func() bool { return size(w.node.Dir, installFile) >= someBytes }
-	err := await(ctx, "the first byte of a state", there)
+	// A small one may be in its place before anybody has looked.
+	arrived := func() bool { return there() || size(w.node.Dir, stateFile) >= someBytes }
+	err := await(ctx, "the first byte of a state", arrived)
 	w.begun = time.Since(began)
 	if _, stopped := ahead.stop(); err != nil || stopped != nil {
 		return errors.Join(err, stopped)

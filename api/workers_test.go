@@ -21,7 +21,7 @@ func TestContractOfWorkers(t *testing.T) {
 						return []WorkerTotal{{"node", int64(i)}, {"reported", int64(reported)}}, nil
 					},
 					"broken":  func(context.Context) ([]WorkerTotal, error) { return nil, errors.New("a disk is on fire") },
-					"refused": func(context.Context) ([]WorkerTotal, error) { return nil, ops.Errorf(ops.Overloaded, "later") },
+					"refused": func(context.Context) ([]WorkerTotal, error) { return nil, ops.Errorf(ops.RequestTooLarge, "too much") }, // which no client tries again
 				},
 				ReportRemoteOffsets: func(offsets []ops.PruneLog) bool {
 					reported = len(offsets)
@@ -52,7 +52,7 @@ func TestContractOfWorkers(t *testing.T) {
 		requireCode(t, err, ops.Internal)
 		require.NotContains(t, err.Error(), "fire")
 		_, err = admin.RunWorker(ctx, &RunWorkerRequest{Worker: "refused"})
-		requireCode(t, err, ops.Overloaded)
+		requireCode(t, err, ops.RequestTooLarge)
 		_, err = admin.ReportRemoteOffsets(ctx, &ReportRemoteOffsetsRequest{Offsets: make([]ops.PruneLog, 10_001)})
 		requireCode(t, err, ops.RequestTooLarge)
 		negative := []ops.PruneLog{{TopicID: testTopic, Partition: -1}}

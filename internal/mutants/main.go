@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -93,46 +92,15 @@ func (m mutation) try(ctx context.Context, dir string) (killed bool, err error) 
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, err
 	}
-	overlay, err := m.overlay(dir)
+	path, err := m.change().Write(dir)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", m.name, err)
 	}
 	if passed, out, err := m.test(ctx, filepath.Join(dir, "right.test")); err != nil || !passed {
 		return false, fmt.Errorf("%s: %s %s does not pass on the code as it is: %w\n%s", m.name, m.pkg, m.run, err, out)
 	}
-	passed, _, err := m.test(ctx, filepath.Join(dir, "wrong.test"), "-overlay", overlay)
+	passed, _, err := m.test(ctx, filepath.Join(dir, "wrong.test"), "-overlay", path)
 	return !passed, err
-}
-
-// overlay writes the wrong file and the map that puts it in place of the right one.
-func (m mutation) overlay(dir string) (string, error) {
-	wrong, err := m.apply()
-	if err != nil {
-		return "", err
-	}
-	right, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "wrong.go")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {right: path}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, errors.Join(os.WriteFile(path, wrong, 0o600), os.WriteFile(overlay, replace, 0o600))
-}
-
-// apply is the file with the mutation in it.
-func (m mutation) apply() ([]byte, error) {
-	code, err := os.ReadFile(m.file)
-	if err != nil {
-		return nil, err
-	}
-	if n := strings.Count(string(code), m.old); n != 1 {
-		return nil, fmt.Errorf("%s has %q %d times, not once", m.file, m.old, n)
-	}
-	return []byte(strings.Replace(string(code), m.old, m.new, 1)), nil
 }
 
 // test builds and runs the test. Code that does not build is an error, and so is a

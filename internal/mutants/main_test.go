@@ -13,7 +13,7 @@ func TestMutationsApply(t *testing.T) {
 	for _, m := range mutations {
 		require.False(t, names[m.name], m.name)
 		names[m.name] = true
-		wrong, err := m.apply()
+		wrong, err := m.change().Apply()
 		require.NoError(t, err, m.name)
 		require.Contains(t, string(wrong), m.new)
 	}

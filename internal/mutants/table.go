@@ -1,5 +1,7 @@
 package main
 
+import "github.com/cpnode/cpnode/internal/overlay"
+
 // mutation is one wrong line of our own code, and the test that must notice it.
 type mutation struct {
 	name string
@@ -7,6 +9,10 @@ type mutation struct {
 	file, old, new string
 	// pkg and run are what go test is given to kill it.
 	pkg, run string
+}
+
+func (m mutation) change() overlay.Change {
+	return overlay.Change{File: m.file, Old: m.old, New: m.new}
 }
 
 var mutations = []mutation{

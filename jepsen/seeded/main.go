@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -74,12 +73,12 @@ func build(ctx context.Context, binary, pkg string, flags ...string) error {
 
 // try says whether a run of cpnode with the bug fails, and says why.
 func (b bug) try(ctx context.Context, dir string) (found bool, out []byte, err error) {
-	overlay, err := b.overlay(dir)
+	path, err := b.change().Write(dir)
 	if err != nil {
 		return false, nil, err
 	}
 	binary, runDir := filepath.Join(dir, "cpnode"), filepath.Join(dir, "run")
-	if err := build(ctx, binary, "./cmd/cpnode", "-overlay", overlay); err != nil {
+	if err := build(ctx, binary, "./cmd/cpnode", "-overlay", path); err != nil {
 		return false, nil, err
 	}
 	defer os.RemoveAll(runDir)
@@ -98,34 +97,4 @@ func (b bug) harness(ctx context.Context, dir string, args ...string) *exec.Cmd 
 	}
 	load := []string{"--faults", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults * operationsPerFault)}
 	return exec.CommandContext(ctx, filepath.Join(dir, "jepsen"), append(load, args...)...)
-}
-
-// overlay writes the wrong file and the map that puts it in place of the right one.
-func (b bug) overlay(dir string) (string, error) {
-	wrong, err := b.apply()
-	if err != nil {
-		return "", err
-	}
-	right, err := filepath.Abs(b.file)
-	if err != nil {
-		return "", err
-	}
-	path, overlay := filepath.Join(dir, "wrong.go"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {right: path}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, errors.Join(os.WriteFile(path, wrong, 0o600), os.WriteFile(overlay, replace, 0o600))
-}
-
-// apply is the file with the bug in it.
-func (b bug) apply() ([]byte, error) {
-	code, err := os.ReadFile(b.file)
-	if err != nil {
-		return nil, err
-	}
-	if n := strings.Count(string(code), b.old); n != 1 {
-		return nil, fmt.Errorf("%s has %q %d times, not once", b.file, b.old, n)
-	}
-	return []byte(strings.Replace(string(code), b.old, b.new, 1)), nil
 }

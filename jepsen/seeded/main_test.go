@@ -13,7 +13,7 @@ func TestBugsApply(t *testing.T) {
 	for _, b := range bugs {
 		require.False(t, names[b.name], b.name)
 		names[b.name] = true
-		wrong, err := b.apply()
+		wrong, err := b.change().Apply()
 		require.NoError(t, err, b.name)
 		require.Contains(t, string(wrong), b.new)
 	}

@@ -1,6 +1,9 @@
 package main
 
-import "github.com/cpnode/cpnode/jepsen/checker"
+import (
+	"github.com/cpnode/cpnode/internal/overlay"
+	"github.com/cpnode/cpnode/jepsen/checker"
+)
 
 // operationsPerFault is a busy load: about a hundred operations a second.
 const operationsPerFault = 250
@@ -13,6 +16,8 @@ type bug struct {
 	faults         int // enough to be found by; 0: the tour of membership finds it
 	says           string
 }
+
+func (b bug) change() overlay.Change { return overlay.Change{File: b.file, Old: b.old, New: b.new} }
 
 var bugs = []bug{
 	{

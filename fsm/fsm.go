@@ -47,6 +47,9 @@ type Owner struct {
 	// calls Flush, from another goroutine, after a moment or at once. Without Held each
 	// batch of entries is a transaction.
 	Held func(urgent bool)
+	// Committed, unless nil, is called after each transaction, whoever ended it. It must
+	// not wait for the FSM's caller.
+	Committed func()
 }
 
 // FSM implements raft.BatchingFSM over a store. Apply, ApplyBatch, Snapshot and
@@ -277,6 +280,9 @@ func (f *FSM) commit() error {
 		}
 	}
 	h.forget()
+	if f.owner.Committed != nil {
+		f.owner.Committed()
+	}
 	return nil
 }
 

@@ -197,7 +197,6 @@ func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
 	answers := t.FSM.ApplyBatch(entries)
 	t.node.metrics.applySeconds.Observe(time.Since(start).Seconds())
 	t.node.metrics.batchEntries.Observe(float64(len(entries)))
-	t.node.applied()
 	return answers
 }
 

@@ -123,7 +123,9 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	if err := n.openState(dir); err != nil {
 		return nil, err
 	}
-	n.fsm, err = fsm.New(n.store, fsm.Owner{Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply), Held: n.flusher.hold})
+	n.fsm, err = fsm.New(n.store, fsm.Owner{
+		Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply), Held: n.flusher.hold, Committed: n.committed,
+	})
 	if err != nil {
 		return nil, err
 	}

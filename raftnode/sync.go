@@ -46,8 +46,8 @@ func (n *Node) syncState() {
 	}
 }
 
-// applied is called after each transaction.
-func (n *Node) applied() {
+// committed is fsm.Owner's Committed.
+func (n *Node) committed() {
 	if n.store.Unrecorded() < uint64(n.config.StateSyncMaxTransactions) {
 		return
 	}

@@ -116,6 +116,9 @@ type RemoteLog interface {
 	// HighestOffset is the last offset that this broker's metadata lists without a gap from
 	// the partition's first remote segment on; -1: none. It answers from memory.
 	HighestOffset(p ops.LogRef) int64
+	// Copying says whether this broker has remote storage, and segments of the partition are
+	// being copied to it.
+	Copying(p ops.LogRef) bool
 	// Read returns whole batches in order, the first being the one that owns offset; at
 	// least one, and more while maxBytes of payload allow. An offset that is not listed is an
 	// error.

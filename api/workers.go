@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ type Workers struct {
 	// ReportRemoteOffsets takes the last offsets that tiered storage holds. complete is
 	// false when there was no room for some.
 	ReportRemoteOffsets func([]ops.PruneLog) (complete bool)
+	// ReportLogStarts takes the first offsets that tiered storage holds; the same.
+	ReportLogStarts func([]ops.AdvanceLogStart) (complete bool)
 }
 
 // RunWorkerRequest asks for one cycle of a worker now, after one that is under way.
@@ -24,9 +27,12 @@ type RunWorkerRequest struct {
 	Worker string `json:"worker" doc:"Its name, such as topic-purger; an unknown one is refused with those there are."`
 }
 
-// RunWorkerResponse is what the cycle did.
+// RunWorkerResponse is what the cycle did, also when it failed after it had done
+// something; one that did nothing and failed is an error.
 type RunWorkerResponse struct {
-	Totals []WorkerTotal `json:"totals"`
+	Totals  []WorkerTotal `json:"totals"`
+	Error   ops.Code      `json:"error" doc:"NONE, or why the cycle ended before it was through; what the totals say was done all the same."`
+	Message string        `json:"message" doc:"The same for people, empty for NONE."`
 }
 
 // WorkerTotal is one number of a cycle; 1 stands for yes.
@@ -36,9 +42,11 @@ type WorkerTotal struct {
 }
 
 // ReportRemoteOffsetsRequest says what tiered storage holds, for the consolidation
-// pruner. The leader keeps it in memory: report again and again.
+// pruner and the cross-tier reporter. The leader keeps it in memory: report again and
+// again.
 type ReportRemoteOffsetsRequest struct {
-	Offsets []ops.PruneLog `json:"offsets" doc:"Offsets not above those reported before change nothing."`
+	Offsets   []ops.PruneLog        `json:"offsets" doc:"Offsets not above those reported before change nothing."`
+	LogStarts []ops.AdvanceLogStart `json:"log_starts" default:"[]" doc:"For advance-cross-tier-log-start, gathered for a moment; those not above what was reported before change nothing."`
 }
 
 // ReportRemoteOffsetsResponse says whether all was taken.
@@ -51,8 +59,8 @@ func (r *RunWorkerRequest) Validate(ops.Limits) error { return given("worker", r
 
 // Validate bounds the number of partitions.
 func (r *ReportRemoteOffsetsRequest) Validate(l ops.Limits) error {
-	if len(r.Offsets) > l.Items {
-		return ops.Errorf(ops.RequestTooLarge, "offsets: %d elements, at most %d", len(r.Offsets), l.Items)
+	if n := len(r.Offsets) + len(r.LogStarts); n > l.Items {
+		return ops.Errorf(ops.RequestTooLarge, "offsets, log_starts: %d elements, at most %d", n, l.Items)
 	}
 	return nil
 }
@@ -90,7 +98,18 @@ func runWorker(ctx context.Context, e *Embedded, r *RunWorkerRequest) (*RunWorke
 		return nil, ops.Errorf(ops.InvalidRequest, "worker: %q is none of %s", r.Worker, strings.Join(names, ", "))
 	}
 	totals, err := run(ctx)
-	return &RunWorkerResponse{totals}, err
+	answer := &RunWorkerResponse{Totals: totals, Error: ops.None}
+	if err == nil {
+		return answer, nil
+	}
+	if !slices.ContainsFunc(totals, func(t WorkerTotal) bool { return t.Value != 0 }) {
+		return nil, err
+	}
+	answer.Error, answer.Message = ops.Internal, err.Error()
+	if e, ok := errors.AsType[*ops.Error](err); ok {
+		answer.Error = e.Code
+	}
+	return answer, nil
 }
 
 func reportRemoteOffsets(_ context.Context, e *Embedded, r *ReportRemoteOffsetsRequest) (*ReportRemoteOffsetsResponse, error) {
@@ -98,7 +117,8 @@ func reportRemoteOffsets(_ context.Context, e *Embedded, r *ReportRemoteOffsetsR
 	if err != nil {
 		return nil, err
 	}
-	return &ReportRemoteOffsetsResponse{w.ReportRemoteOffsets(r.Offsets)}, nil
+	offsets, starts := w.ReportRemoteOffsets(r.Offsets), w.ReportLogStarts(r.LogStarts)
+	return &ReportRemoteOffsetsResponse{offsets && starts}, nil
 }
 
 // RunWorker carries out one cycle of a worker of the leader.

@@ -86,15 +86,15 @@ func (p *ConsolidationPruner) Run(ctx context.Context) {
 }
 
 // RunOnce prunes each partition once, and those that have more again and again, one
-// after the other, until none has or the interval has passed. A run that fails has
-// no totals, though some partitions may be pruned.
+// after the other, until none has or the interval has passed. The totals of a run that
+// fails are what was done before; they are in no metric.
 func (p *ConsolidationPruner) RunOnce(ctx context.Context) (PruneTotals, error) {
 	var totals PruneTotals
-	if err := p.worker.Once(ctx, func(ctx context.Context) error { return p.prune(ctx, &totals) }); err != nil {
-		return PruneTotals{}, err
+	err := p.worker.Once(ctx, func(ctx context.Context) error { return p.prune(ctx, &totals) })
+	if err == nil {
+		p.record(&totals)
 	}
-	p.record(&totals)
-	return totals, nil
+	return totals, err
 }
 
 func (p *ConsolidationPruner) prune(ctx context.Context, totals *PruneTotals) error {

@@ -25,7 +25,8 @@ var (
 
 // CrossTierReporter gathers the lowest offsets that tiered storage holds and reports
 // those that advanced, a partition at most once an interval. It runs where the
-// offsets become known, in a broker that embeds the control plane.
+// offsets become known: in a broker that embeds the control plane, or on the leader that
+// brokers report to.
 type CrossTierReporter struct {
 	worker *worker.Worker
 	plane  ReportControlPlane

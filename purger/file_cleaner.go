@@ -76,6 +76,9 @@ type FileCleaner struct {
 	plane   FileForgetter
 	objects objectstore.Store
 	backlog *backlog
+	// passedOver is how many of the oldest files the next round leaves alone: they were
+	// tried and not confirmed. Only a cycle, of which one runs at a time, uses it.
+	passedOver int64
 
 	deleted, bytes, failed, forgotten prometheus.Counter
 }
@@ -94,6 +97,9 @@ type CleanTotals struct {
 const (
 	// roundFiles bounds what is held in memory when a cycle has no cap.
 	roundFiles = 20_000
+	// maxPassedOver bounds the files that are listed only to be passed over, in memory and
+	// within what an answer holds.
+	maxPassedOver = 50_000
 	// maxListAge is how long a cycle trusts what it was told to delete: well below the
 	// time that a forgotten key is fenced, after which its object could be another's. A
 	// node that no longer leads and does not know yet may be held up for any time.
@@ -117,12 +123,12 @@ func NewFileCleaner(config FileCleanerConfig, plane FileForgetter, objects objec
 }
 
 // Run cleans until ctx ends, at once and then every interval: sooner after a cycle that
-// its cap ended, or that failed. It waits for a cycle under way, which ends with ctx.
+// left files that were due, or that failed. It waits for a cycle under way, which ends with ctx.
 func (c *FileCleaner) Run(ctx context.Context) {
 	defer c.backlog.forget()
 	c.worker.Repeat(ctx, func() (time.Duration, error) {
 		t, err := c.RunOnce(ctx)
-		return pace(c.config.Interval, t.CapReached), err
+		return pace(c.config.Interval, t.oldestLeft != none), err
 	})
 }
 
@@ -168,51 +174,68 @@ func (c *FileCleaner) clean(ctx context.Context) (CleanTotals, error) {
 	return total, nil
 }
 
-// round cleans up to limit files. It asks for one more, to tell more work from just as
-// much.
+// round cleans up to limit files, behind those that it passes over. It asks for one more,
+// to tell more work from just as much.
 func (c *FileCleaner) round(ctx context.Context, limit int64, total *CleanTotals) error {
 	listedAt := c.worker.Clock.Now()
 	answer, err := c.plane.GetFilesToDelete(ctx, &ops.GetFilesToDeleteRequest{
-		MarkedBefore: listedAt.Add(-c.config.Retention).UnixMilli(), Limit: limit + 1,
+		MarkedBefore: listedAt.Add(-c.config.Retention).UnixMilli(), Limit: c.passedOver + limit + 1,
 	})
 	if err != nil {
 		return fmt.Errorf("asking for files to delete: %w", err)
 	}
-	files := answer.Files
-	total.CapReached = int64(len(files)) > limit
 	total.oldestLeft = none
+	passed := min(c.passedOver, int64(len(answer.Files)))
+	if passed > 0 {
+		total.leaves(answer.Files[0])
+	}
+	files := answer.Files[passed:]
+	total.CapReached = int64(len(files)) > limit
 	if total.CapReached {
-		total.oldestLeft = files[limit].MarkedForDeletionAt
+		total.leaves(files[limit])
 		files = files[:limit]
 	}
-	return c.batches(ctx, files, listedAt, total)
+	failedBefore := total.ObjectsFailed
+	tried, err := c.batches(ctx, files, listedAt, total)
+	c.passOver(total.ObjectsFailed-failedBefore, total.CapReached || tried < len(files))
+	return err
+}
+
+// passOver lets the next round begin behind files that were tried and not confirmed where
+// untried ones are left, so that no files keep younger ones from being tried. When a round
+// has come to the youngest the next one begins with the oldest again.
+func (c *FileCleaner) passOver(failed int64, untried bool) {
+	c.passedOver += failed
+	if !untried || c.passedOver > maxPassedOver {
+		c.passedOver = 0
+	}
 }
 
 // batches cleans files batch by batch. One that the store refuses does not hold up the
 // others. It ends early when the list is too old to be trusted, or the store does not
-// answer in time.
-func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, listedAt time.Time, total *CleanTotals) error {
-	var failed error
-	for at := 0; at < len(files); at += c.config.BatchFiles {
-		batch := files[at:min(at+c.config.BatchFiles, len(files))]
+// answer in time; tried says how far it came.
+func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, listedAt time.Time, total *CleanTotals) (tried int, failed error) {
+	for tried < len(files) {
+		batch := files[tried:min(tried+c.config.BatchFiles, len(files))]
 		if c.worker.Clock.Since(listedAt) > maxListAge {
 			total.CapReached = true
 			total.leaves(batch[0])
 			break
 		}
+		tried += len(batch)
 		confirmed, err := c.deleteObjects(ctx, batch, total)
 		if failed == nil {
 			failed = err
 		}
 		if err := c.forget(ctx, confirmed, total); err != nil {
 			total.leaves(batch[0])
-			return err
+			return tried, err
 		}
 		if errors.Is(err, errStoreSlow) || ctx.Err() != nil {
 			break
 		}
 	}
-	return failed
+	return tried, failed
 }
 
 // leaves notes a file that stays.

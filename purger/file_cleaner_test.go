@@ -161,7 +161,7 @@ func TestFileCleanerFaults(t *testing.T) {
 		fault     fault
 		confirmed int64
 		failed    int64
-	}{{refusing, 0, 20}, {partial, 12, 8}, {lost, 0, 20}, {healthy, 20, 0}} {
+	}{{refusing, 0, 20}, {partial, 12, 8}, {lost, 0, 20}, {healthy, 8, 0}} {
 		objects.set(step.fault)
 		before := len(w.files())
 		totals, err := c.RunOnce(t.Context())
@@ -181,7 +181,7 @@ func TestFileCleanerFaults(t *testing.T) {
 	require.EqualValues(t, 48, w.metric("file_cleaner_objects_failed_total"))
 	totals, err := c.RunOnce(t.Context())
 	require.NoError(t, err)
-	require.EqualValues(t, 40-32, totals.FilesForgotten)
+	require.EqualValues(t, 40-20, totals.FilesForgotten, "those that were tried before are passed over once")
 	require.Empty(t, w.files())
 	require.Empty(t, keysOf(t, directory))
 	require.Len(t, keys, 40)
@@ -202,6 +202,54 @@ func TestFileCleanerStuckObjects(t *testing.T) {
 	require.EqualValues(t, 3, totals.ObjectsFailed)
 	require.Equal(t, map[string]bool{"wal/0/000": true, "wal/0/003": true, "wal/0/006": true}, w.files())
 	require.Equal(t, []string{"wal/0/000", "wal/0/003", "wal/0/006"}, keysOf(t, objects))
+}
+
+// TestFileCleanerBlockedHead: as many undeletable objects as the cap, and more, do not
+// hold up those behind them for ever, and are tried again.
+func TestFileCleanerBlockedHead(t *testing.T) {
+	w := newWorld(t)
+	objects := &faulty{Store: openDirectory(t), clock: w.clock}
+	w.marked(objects, 18) // every third lies under wal/0/
+	w.clock.Advance(time.Hour)
+	first := w.cleaner(objects, nil)
+	objects.set(stuck)
+	_, err := first.RunOnce(t.Context())
+	require.ErrorIs(t, err, errFault)
+	blocked := w.files()
+	require.Len(t, blocked, 6)
+	w.create(3)
+	for i := range 5 {
+		w.commit(objects, fmt.Sprintf("young/%d", i), 3)
+	}
+	w.delete(3)
+	_, err = w.PurgeDeletedLogs(t.Context(), &ops.PurgeDeletedLogsRequest{})
+	require.NoError(t, err)
+	w.clock.Advance(time.Hour)
+
+	c := w.cleaner2(objects, func(c *FileCleanerConfig) { c.MaxFilesPerCycle = 2 })
+	for range 3 {
+		totals, err := c.RunOnce(t.Context())
+		require.ErrorIs(t, err, errFault)
+		require.EqualValues(t, 2, totals.ObjectsFailed)
+	}
+	for _, want := range []CleanTotals{
+		{ObjectsDeleted: 2, FilesForgotten: 2, CapReached: true}, {ObjectsDeleted: 2, FilesForgotten: 2, CapReached: true}, {ObjectsDeleted: 1, FilesForgotten: 1},
+	} {
+		totals, err := c.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, int64(none), totals.oldestLeft, "the blocked ones are left, so the next cycle comes soon")
+		want.BytesDeleted, want.oldestLeft = 7*want.ObjectsDeleted, totals.oldestLeft
+		require.Equal(t, want, totals)
+	}
+	require.Equal(t, blocked, w.files())
+	objects.set(healthy)
+	for range 3 {
+		totals, err := c.RunOnce(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, 2, totals.FilesForgotten, "they are tried again")
+	}
+	require.Empty(t, w.files())
+	require.Empty(t, keysOf(t, objects))
 }
 
 // TestFileCleanerHangingStore: a store that does not answer fails the cycle when its
@@ -230,6 +278,8 @@ func TestFileCleanerHangingStore(t *testing.T) {
 
 	objects.set(healthy)
 	w.waits(w.cleanCycles, 50*time.Millisecond)
+	require.Len(t, w.files(), 10, "the second batch is not held up by the first")
+	w.waits(w.cleanCycles, 12*time.Second)
 	require.Empty(t, w.files())
 	require.Empty(t, keysOf(t, objects))
 	require.Zero(t, w.metric("file_cleaner_backoff_seconds"))

@@ -92,27 +92,48 @@ func idle(t ops.PurgeDeletedLogsResponse) bool {
 	return t.BatchesDeleted == 0 && t.LogsPurged == 0 && t.FilesMarked == 0
 }
 
+// callBatches is what one call of a cycle takes: of a call that fails half-way, nobody
+// hears how much of it was done.
+const callBatches = 2000
+
 // RunOnce carries out one cycle now, after one that is under way. Errors are those of
-// the control plane, *ops.Error: of a cycle that fails after some entries, those stand,
-// are in no totals, and the error is OUTCOME_UNKNOWN.
+// the control plane, *ops.Error. The totals are true also with an error, but for the
+// call that failed: when that is OUTCOME_UNKNOWN, up to 2,000 more batches may be gone.
 func (p *TopicPurger) RunOnce(ctx context.Context) (totals ops.PurgeDeletedLogsResponse, err error) {
-	err = p.worker.Once(ctx, func(ctx context.Context) error {
+	err = p.worker.Once(ctx, func(ctx context.Context) (err error) {
 		began := p.worker.Clock.Now()
-		answer, err := p.plane.PurgeDeletedLogs(ctx, &ops.PurgeDeletedLogsRequest{MaxBatches: p.config.MaxBatchesPerCycle})
-		if err != nil {
-			if since := p.oldestDelete(ctx); since != none {
-				p.backlog.left(true, since)
-			}
-			return fmt.Errorf("purging: %w", err)
-		}
-		totals = *answer
-		p.record(ctx, totals, p.worker.Clock.Since(began))
-		return nil
+		totals, err = p.purge(ctx)
+		p.record(ctx, totals, err, p.worker.Clock.Since(began))
+		return err
 	})
 	return totals, err
 }
 
-func (p *TopicPurger) record(ctx context.Context, t ops.PurgeDeletedLogsResponse, took time.Duration) {
+// purge calls until nothing is left, or the cap is: of batches, and of logs as well.
+func (p *TopicPurger) purge(ctx context.Context) (total ops.PurgeDeletedLogsResponse, err error) {
+	left := p.config.MaxBatchesPerCycle
+	for capped := left > 0; ; {
+		most := int64(callBatches)
+		if capped {
+			most = min(most, left)
+		}
+		part, err := p.plane.PurgeDeletedLogs(ctx, &ops.PurgeDeletedLogsRequest{MaxBatches: most})
+		if err != nil {
+			return total, fmt.Errorf("purging: %w", err)
+		}
+		total.BatchesDeleted += part.BatchesDeleted
+		total.LogsPurged += part.LogsPurged
+		total.FilesMarked += part.FilesMarked
+		total.MoreRemain = part.MoreRemain
+		left -= max(part.BatchesDeleted, part.LogsPurged)
+		if !saturated(*part) || capped && left <= 0 {
+			total.CapReached = part.CapReached && capped
+			return total, nil
+		}
+	}
+}
+
+func (p *TopicPurger) record(ctx context.Context, t ops.PurgeDeletedLogsResponse, err error, took time.Duration) {
 	p.batches.Add(float64(t.BatchesDeleted))
 	p.logs.Add(float64(t.LogsPurged))
 	p.files.Add(float64(t.FilesMarked))
@@ -120,10 +141,12 @@ func (p *TopicPurger) record(ctx context.Context, t ops.PurgeDeletedLogsResponse
 		p.backlog.saturated.Inc()
 	}
 	since := int64(none)
-	if t.MoreRemain {
+	if t.MoreRemain || err != nil {
 		since = p.oldestDelete(ctx)
 	}
-	p.backlog.left(t.MoreRemain, since)
+	if err == nil || since != none { // else nothing is known
+		p.backlog.left(t.MoreRemain || err != nil, since)
+	}
 	if !idle(t) {
 		p.worker.Logger.Info("purged deleted topics", "batches", t.BatchesDeleted, "logs", t.LogsPurged, "files_marked", t.FilesMarked,
 			"more_remain", t.MoreRemain, "took", took)

@@ -120,6 +120,60 @@ func TestPace(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, pace(100*time.Millisecond, true), "never longer than the interval")
 }
 
+// breakingPlane fails from a call on.
+type breakingPlane struct {
+	*world
+	calls int
+}
+
+func (p *breakingPlane) PurgeDeletedLogs(ctx context.Context, r *ops.PurgeDeletedLogsRequest, o ...api.Option) (*ops.PurgeDeletedLogsResponse, error) {
+	if p.calls--; p.calls < 0 {
+		return nil, ops.Errorf(ops.OutcomeUnknown, "lost")
+	}
+	r.MaxBatches = min(r.MaxBatches, 10) // so that a small world has a cycle of several calls
+	return p.world.PurgeDeletedLogs(ctx, r, o...)
+}
+
+// TestTopicPurgerKeepsWhatWasDone: what the calls before a failure did is in the totals
+// and the metrics; the next cycle goes on.
+func TestTopicPurgerKeepsWhatWasDone(t *testing.T) {
+	w := newWorld(t)
+	w.create(1)
+	for i := range 45 {
+		w.commit(nil, fmt.Sprint(i), 1)
+	}
+	w.delete(1)
+	w.clock.Advance(time.Second)
+	plane := &breakingPlane{world: w, calls: 2}
+	p := NewTopicPurger(TopicPurgerConfig{Interval: time.Minute, MaxBatchesPerCycle: 35}, plane, w.read, w.deps())
+	totals, err := p.RunOnce(t.Context())
+	require.ErrorIs(t, err, &ops.Error{Code: ops.OutcomeUnknown})
+	require.Equal(t, ops.PurgeDeletedLogsResponse{BatchesDeleted: 20, FilesMarked: 20, MoreRemain: true}, totals)
+	require.EqualValues(t, 20, w.metric("topic_purger_batches_total"))
+	require.EqualValues(t, 1, w.metric("topic_purger_work_remains"))
+	require.EqualValues(t, 1, w.metric("topic_purger_oldest_waiting_age_seconds"))
+
+	plane.calls = 100
+	totals, err = p.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ops.PurgeDeletedLogsResponse{BatchesDeleted: 25, LogsPurged: 1, FilesMarked: 25}, totals)
+	require.EqualValues(t, 45, w.metric("topic_purger_batches_total"))
+}
+
+// TestTopicPurgerCapOfSeveralCalls: the cap is that of the cycle, whatever its calls take.
+func TestTopicPurgerCapOfSeveralCalls(t *testing.T) {
+	w := newWorld(t)
+	w.create(1)
+	for i := range 45 {
+		w.commit(nil, fmt.Sprint(i), 1)
+	}
+	w.delete(1)
+	p := NewTopicPurger(TopicPurgerConfig{Interval: time.Minute, MaxBatchesPerCycle: 25}, &breakingPlane{world: w, calls: 3}, nil, w.deps())
+	totals, err := p.RunOnce(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ops.PurgeDeletedLogsResponse{BatchesDeleted: 25, FilesMarked: 25, MoreRemain: true, CapReached: true}, totals)
+}
+
 // hangingPlane never answers.
 type hangingPlane struct{ begun chan struct{} }
 

@@ -32,7 +32,7 @@ func serve(cmd *cobra.Command, c config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	objects, err := c.OpenObjectStore(cmd.Context())
+	objects, err := c.LazyObjectStore()
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

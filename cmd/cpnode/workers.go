@@ -25,13 +25,13 @@ type workers struct {
 
 // startWorkers makes the background workers of a node, which run while it leads, and
 // lets plane answer for them. objects is nil when there is no object store.
-func startWorkers(c config.Config, node *raftnode.Node, plane *api.Embedded, objects objectstore.Store, logger *slog.Logger, registerer prometheus.Registerer) {
+func startWorkers(c config.Config, node *raftnode.Node, plane *api.Embedded, objects *objectstore.Lazy, logger *slog.Logger, registerer prometheus.Registerer) {
 	deps := worker.Deps{Logger: logger, Registerer: registerer}
 	state := func(ctx context.Context, fn func(*store.ReadTx) error) error {
 		_, err := node.View(ctx, raftnode.ReadOptions{Level: raftnode.Stale}, fn)
 		return err
 	}
-	remote := pruner.NewRemoteOffsets(c.Pruner.MaxPartitions)
+	remote, reporter := pruner.NewRemoteOffsets(c.Pruner.MaxPartitions), pruner.NewCrossTierReporter(plane, c.Pruner, deps)
 	w := workers{node, map[string]func(context.Context) ([]api.WorkerTotal, error){}}
 	start(w, "topic-purger", purger.NewTopicPurger(c.TopicPurger, plane, state, deps), purgeTotals)
 	start(w, "consolidation-pruner", pruner.NewConsolidationPruner(plane, remote, nil, c.Pruner, deps), pruneTotals)
@@ -39,12 +39,36 @@ func startWorkers(c config.Config, node *raftnode.Node, plane *api.Embedded, obj
 	start(w, "producer-expirer", pruner.NewProducerExpirer(plane, c.Pruner, deps), expireTotals)
 	start(w, "fence-expirer", pruner.NewFenceExpirer(plane, c.Pruner, deps), expireTotals)
 	start(w, "replay-expirer", pruner.NewReplayExpirer(plane, c.Pruner, deps), expireTotals)
+	start(w, "cross-tier-reporter", reporter, reportTotals)
 	if objects != nil {
+		node.WhileLeading(func(ctx context.Context) { sayUnready(ctx, objects, logger) })
 		start(w, "file-cleaner", purger.NewFileCleaner(c.FileCleaner, plane, objects, deps), cleanTotals)
 	} else {
 		logger.Info("objects are not deleted: object.store.type is none")
 	}
-	plane.SetWorkers(api.Workers{RunOnce: w.once, ReportRemoteOffsets: func(offsets []ops.PruneLog) bool { return remote.Report(offsets) == nil }})
+	plane.SetWorkers(api.Workers{
+		RunOnce:             w.once,
+		ReportRemoteOffsets: func(offsets []ops.PruneLog) bool { return remote.Report(offsets) == nil },
+		ReportLogStarts:     func(starts []ops.AdvanceLogStart) bool { return reportLogStarts(reporter, starts) },
+	})
+}
+
+// sayUnready logs what keeps the store from being opened, before there is an object to
+// delete: most likely its configuration.
+func sayUnready(ctx context.Context, objects *objectstore.Lazy, logger *slog.Logger) {
+	if err := objects.Ready(ctx); err != nil && ctx.Err() == nil {
+		logger.Warn("the object store cannot be opened, which is tried again when there are objects to delete", "error", err)
+	}
+}
+
+// reportLogStarts says whether the reporter had room for all.
+func reportLogStarts(reporter *pruner.CrossTierReporter, starts []ops.AdvanceLogStart) bool {
+	complete := true
+	for _, s := range starts {
+		taken := reporter.AdvanceRemoteLogStart(ops.LogRef{TopicID: s.TopicID, Partition: s.Partition}, s.RemoteLogStartOffset)
+		complete = complete && taken
+	}
+	return complete
 }
 
 // runner is a worker by the type of its totals.
@@ -90,6 +114,10 @@ func retentionTotals(t pruner.RetentionTotals) []api.WorkerTotal {
 
 func expireTotals(t pruner.ExpireTotals) []api.WorkerTotal {
 	return []api.WorkerTotal{{Name: "removed", Value: t.Removed}}
+}
+
+func reportTotals(t pruner.ReportTotals) []api.WorkerTotal {
+	return []api.WorkerTotal{{Name: "partitions", Value: t.Partitions}, {Name: "unknown", Value: t.Unknown}}
 }
 
 func number(yes bool) int64 {

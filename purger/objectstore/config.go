@@ -3,6 +3,7 @@ package objectstore
 import (
 	"context"
 	"fmt"
+	"net/url"
 )
 
 // The kinds of stores that a Config names.
@@ -32,10 +33,17 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("S3.Endpoint: must be given")
 	case c.Type == TypeS3 && c.S3.Bucket == "":
 		return fmt.Errorf("S3.Bucket: must be given")
+	case c.Type == TypeS3 && !isURL(c.S3.Endpoint):
+		return fmt.Errorf("S3.Endpoint: %q must be a URL of http or https", c.S3.Endpoint)
 	case (c.S3.AccessKey == "") != (c.S3.SecretKey == ""):
 		return fmt.Errorf("S3.AccessKey, S3.SecretKey: give both or neither")
 	}
 	return nil
+}
+
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // Open makes the store that c names. A directory or bucket must exist.

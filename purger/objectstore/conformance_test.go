@@ -22,6 +22,7 @@ var stores = map[string]func(*testing.T) objectstore.Store{
 	"memory":    func(*testing.T) objectstore.Store { return objectstore.NewMemory(nil) },
 	"directory": func(t *testing.T) objectstore.Store { return openDirectory(t, t.TempDir()) },
 	"prefix":    openPart,
+	"lazy":      func(t *testing.T) objectstore.Store { return openLazily(t.TempDir()) },
 	"s3":        openS3,
 }
 
@@ -208,7 +209,7 @@ func TestOpen(t *testing.T) {
 		{objectstore.Config{Type: objectstore.TypeS3}, "S3.Endpoint: must be given"},
 		{objectstore.Config{Type: objectstore.TypeS3, S3: objectstore.S3Config{Endpoint: "x"}}, "S3.Bucket: must be given"},
 		{objectstore.Config{Type: objectstore.TypeS3, S3: objectstore.S3Config{Endpoint: "http://x", Bucket: "b", AccessKey: "a"}}, "give both or neither"},
-		{objectstore.Config{Type: objectstore.TypeS3, S3: objectstore.S3Config{Endpoint: "x:9000", Bucket: "b"}}, "must be a URL"},
+		{objectstore.Config{Type: objectstore.TypeS3, S3: objectstore.S3Config{Endpoint: "x:9000", Bucket: "b"}}, `S3.Endpoint: "x:9000" must be a URL`},
 	} {
 		_, err := objectstore.Open(t.Context(), c.config)
 		require.ErrorContains(t, err, c.want)

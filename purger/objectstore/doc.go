@@ -3,8 +3,8 @@
 // objects by their own means; Put and Get are for tools and tests.
 //
 // There are three stores: [Directory], [S3] for any endpoint that speaks its protocol,
-// and [Memory]. [Open] makes the one that a [Config] names, [WithPrefix] narrows a store
-// to the keys that begin alike. All may be used from any goroutine.
+// and [Memory]. [Open] makes the one that a [Config] names, [Lazy] puts that off until it
+// is needed, [WithPrefix] narrows a store to the keys that begin alike. All may be used from any goroutine.
 //
 // A key is what commit-file calls object_key. Stores differ in the keys that they can
 // hold: a directory takes slash-separated paths, without empty, "." or ".." elements,

@@ -43,8 +43,8 @@ var errUnanswered = errors.New("the object store did not say what became of the 
 // OpenS3 connects to a bucket, which must exist.
 func OpenS3(ctx context.Context, config S3Config) (*S3, error) {
 	endpoint, err := url.Parse(config.Endpoint)
-	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" {
-		return nil, fmt.Errorf("object store: endpoint %q must be a URL of http or https", config.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("object store: %w", err)
 	}
 	client, err := minio.New(endpoint.Host, &minio.Options{
 		Creds: s3Credentials(config), Secure: endpoint.Scheme == "https", Region: config.Region, MaxRetries: s3Attempts,

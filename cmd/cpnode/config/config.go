@@ -27,7 +27,7 @@ type Config struct {
 	FileCleaner purger.FileCleanerConfig
 	Pruner      pruner.Config
 	// ObjectStore is where the objects of files lie, of type NoObjectStore when that is
-	// not the node's business. Its secret key is not read yet: see OpenObjectStore.
+	// not the node's business. Its secret key is not read yet: see LazyObjectStore.
 	ObjectStore objectstore.Config
 	// ObjectSecretFile is the file that holds the secret key.
 	ObjectSecretFile string

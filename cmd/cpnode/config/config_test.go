@@ -141,6 +141,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		{[]string{"--node-id=a", "--object.store.type=directory"}, "object.store.directory: must be given"},
 		{[]string{"--node-id=a", "--object.store.type=s3"}, "object.store.endpoint: must be given"},
 		{[]string{"--node-id=a", "--object.store.type=s3", "--object.store.endpoint=http://x"}, "object.store.bucket: must be given"},
+		{[]string{"--node-id=a", "--object.store.type=s3", "--object.store.endpoint=x:9000", "--object.store.bucket=b"}, `object.store.endpoint: "x:9000" must be a URL`},
 		{[]string{"--node-id=a", "--object.store.type=s3", "--object.store.endpoint=http://x", "--object.store.bucket=b", "--object.store.access.key=k"}, "object.store.access.key, object.store.secret.key.file: give both or neither"},
 		{[]string{"--node-id=a", "--object.store.type=memory", "--forgotten.key.retention.ms=359999"}, "forgotten.key.retention.ms: must be at least 360000"},
 	} {
@@ -163,17 +164,20 @@ func TestValidateNamesTheKey(t *testing.T) {
 	}
 }
 
-func TestObjectStoreIsOpenedWithItsSecret(t *testing.T) {
+func TestObjectStoreIsOpenedWhenItIsThere(t *testing.T) {
 	c := config.Default()
-	store, err := c.OpenObjectStore(t.Context())
+	store, err := c.LazyObjectStore()
 	require.NoError(t, err)
 	require.Nil(t, store)
-	c.ObjectStore.Type, c.ObjectStore.Directory = "directory", t.TempDir()
-	store, err = c.OpenObjectStore(t.Context())
+	c.ObjectStore.Type, c.ObjectStore.Directory = "directory", filepath.Join(t.TempDir(), "objects")
+	store, err = c.LazyObjectStore()
 	require.NoError(t, err)
+	require.ErrorIs(t, store.Ready(t.Context()), os.ErrNotExist)
+	require.NoError(t, os.Mkdir(c.ObjectStore.Directory, 0o700))
+	require.NoError(t, store.Ready(t.Context()))
 	require.NoError(t, store.Close())
 	c.ObjectSecretFile = filepath.Join(t.TempDir(), "none")
-	_, err = c.OpenObjectStore(t.Context())
+	_, err = c.LazyObjectStore()
 	require.ErrorContains(t, err, "object.store.secret.key.file: ")
 }
 

@@ -32,8 +32,9 @@ func (c *Config) validateObjectStore() error {
 	return nil
 }
 
-// OpenObjectStore opens the store, nil when there is none. The caller closes it.
-func (c *Config) OpenObjectStore(ctx context.Context) (objectstore.Store, error) {
+// LazyObjectStore is the store, which is opened when it is needed, and nil when there is
+// none. The error is the secret's file. The caller closes the store.
+func (c *Config) LazyObjectStore() (*objectstore.Lazy, error) {
 	if c.ObjectStore.Type == NoObjectStore {
 		return nil, nil
 	}
@@ -45,7 +46,9 @@ func (c *Config) OpenObjectStore(ctx context.Context) (objectstore.Store, error)
 		}
 		config.S3.SecretKey = strings.TrimSpace(string(secret))
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	return objectstore.Open(ctx, config)
+	return objectstore.NewLazy(func(ctx context.Context) (objectstore.Store, error) {
+		ctx, cancel := context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+		return objectstore.Open(ctx, config)
+	}), nil
 }

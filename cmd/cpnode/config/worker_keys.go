@@ -21,6 +21,8 @@ var workerKeys = []Key{
 		"How often the leader prunes batches that tiered storage holds."},
 	{"consolidation.cleanup.max.batches.per.request", false, func(c *Config) value { return count(&c.Pruner.ConsolidationMaxBatches, 0, unbounded) },
 		"Batches of one partition that one prune takes; 0: all."},
+	{"cross.tier.log.start.report.interval.ms", false, func(c *Config) value { return millis(&c.Pruner.ReportInterval, 1, year) },
+		"How long the leader gathers the log starts of tiered storage that brokers report, before it writes down those that advanced."},
 	{"producer.id.expiration.ms", false, func(c *Config) value { return millis(&c.Pruner.ProducerExpiration, 0, 10*year) },
 		"How long an idempotent producer may be idle before it is forgotten; 0: for ever."},
 }

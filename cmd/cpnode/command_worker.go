@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+)
+
+func workerCommand() *cobra.Command {
+	return family("worker", "Have the leader's background workers do their work now", groupClient, workerRunCommand())
+}
+
+func workerRunCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Carry out one cycle of a worker of the leader now",
+		Long: `Waits for a cycle that is under way, carries out one more and prints what it did. A
+name that no worker has is refused with those there are. Exits 1 when the cycle failed,
+also after it did something.`,
+		Example: `  cpnode worker run topic-purger
+  cpnode worker run file-cleaner -o json`,
+		Args: exactly(1),
+	}
+	f := addClientFlags(c)
+	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
+		answer, err := client.RunWorker(cmd.Context(), &api.RunWorkerRequest{Worker: args[0]})
+		if err != nil {
+			return err
+		}
+		if err := f.print(cmd, answer, func(p *printer) { printTotals(p, answer) }); err != nil {
+			return err
+		}
+		if answer.Error != ops.None {
+			return fmt.Errorf("%s has failed half-way: %s", args[0], answer.Message)
+		}
+		return nil
+	})
+	return c
+}
+
+func printTotals(p *printer, answer *api.RunWorkerResponse) {
+	rows := make([][]string, len(answer.Totals))
+	for i, t := range answer.Totals {
+		rows[i] = []string{t.Name, strconv.FormatInt(t.Value, 10)}
+	}
+	p.table([]string{"TOTAL", "VALUE"}, rows)
+}

@@ -17,25 +17,37 @@ import (
 
 func checkCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "check DIR|FILE",
-		Short: "Recount every invariant of a stopped node's files, or of a backup",
+		Use:   "check DIR|FILE, or check --objects",
+		Short: "Recount every invariant of a stopped node's files or of a backup, or look for orphaned objects",
 		Long: `Reads the state file and the raft log of a data directory, or one such file, in
 processes of their own, and changes nothing. Prints the digest: nodes at the same
 applied index with equal digests hold equal states. Exits 1 when anything is damaged.
 A file is taken for what it begins as: a backup; else for a raft log when its name
-begins with raft, or for a state.`,
+begins with raft, or for a state.
+
+With --objects it compares the object store with the files of a running cluster, whose
+nodes --endpoints names: objects that no file knows (orphans), objects of files that are
+missing, and sizes that differ. The store is named as for serve, by flags, environment or
+--config, and must hold nothing else below its prefix. Exits 1 when anything is found that
+--delete did not mend.`,
 		Example: `  cpnode check cpnode-data
-  cpnode check state.cpnode -o json`,
-		Args:    exactly(1),
+  cpnode check state.cpnode -o json
+  cpnode check --objects --config cpnode.yaml --endpoints http://10.0.0.1:7480
+  cpnode check --objects --object.store.type directory --object.store.directory /objects --delete`,
 		GroupID: groupOffline,
 	}
-	output := addOutputFlag(c)
+	f := addClientFlags(c)
+	objects := addObjectsFlags(c)
+	c.Args = func(cmd *cobra.Command, args []string) error { return objects.checkArgs(cmd, args) }
 	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if objects.wanted {
+			return checkObjects(cmd, f, objects)
+		}
 		found, err := check(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		if err := output.print(cmd.OutOrStdout(), found, found.print); err != nil {
+		if err := f.output.print(cmd.OutOrStdout(), found, found.print); err != nil {
 			return err
 		}
 		if !found.Clean {

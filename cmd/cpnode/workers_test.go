@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,68 @@ func TestWorkersRunByThemselves(t *testing.T) {
 	}
 }
 
+// A node starts while its object store is away, says so, and cleans once it is there.
+func TestObjectStoreComesLate(t *testing.T) {
+	objects := filepath.Join(t.TempDir(), "not-mounted")
+	n := startDev(t, filepath.Join(t.TempDir(), "data"), "--topic.purger.interval.ms=50", "--file.cleaner.interval.ms=50",
+		"--file.cleaner.retention.period.ms=0", "--object.store.type=directory", "--object.store.directory="+objects)
+	ctx := t.Context()
+	_, err := n.client.CreateTopics(ctx, &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: demoAudit.id, TopicName: "audit", NumPartitions: 1}}})
+	require.NoError(t, err)
+	batch := ops.CommitBatch{TopicID: demoAudit.id, Magic: 2, ByteSize: 512, ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LastSequence: -1}
+	_, err = n.client.CommitFile(ctx, &ops.CommitFileRequest{ObjectKey: "wal-1", FileSize: 512, Batches: []ops.CommitBatch{batch}})
+	require.NoError(t, err)
+	_, err = n.client.DeleteTopics(ctx, &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{demoAudit.id}})
+	require.NoError(t, err)
+	require.NoError(t, eventually(ctx, "the cleaner to back off", func() (bool, error) {
+		return metricValue(t, n, "cpnode_file_cleaner_backoff_seconds") > 0 && metricValue(t, n, "cpnode_file_cleaner_objects_failed_total") > 0, nil
+	}))
+	r := cpnode(t, "worker", "run", "file-cleaner", "--endpoints", n.url)
+	require.Equal(t, exitFailed, r.code)
+	require.Regexp(t, `objects_failed +1\n`, r.stdout)
+	require.Contains(t, r.stderr, "no such file or directory")
+
+	require.NoError(t, os.Mkdir(objects, 0o700))
+	require.NoError(t, eventually(ctx, "the file to be forgotten", func() (bool, error) {
+		files, err := n.client.ListFiles(ctx, &ops.ListFilesRequest{Limit: 10})
+		return err == nil && len(files.Files) == 0, err
+	}))
+	require.NoError(t, eventually(ctx, "the cleaner to work again", func() (bool, error) {
+		return metricValue(t, n, "cpnode_file_cleaner_backoff_seconds") == 0, nil
+	}))
+}
+
+// metricValue is the value of a metric without labels.
+func metricValue(t *testing.T, n *child, name string) (value float64) {
+	t.Helper()
+	r, err := http.Get(n.url + "/metrics")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(text), "\n"+name+" ")
+	require.True(t, found, name)
+	_, err = fmt.Sscan(after, &value)
+	require.NoError(t, err)
+	return value
+}
+
+// What brokers report of tiered storage's first offsets is written down soon after.
+func TestLogStartsAreReported(t *testing.T) {
+	n := startDev(t, filepath.Join(t.TempDir(), "data"), "--cross.tier.log.start.report.interval.ms=20")
+	ctx := t.Context()
+	_, err := n.client.CreateTopics(ctx, &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: demoOrders.id, TopicName: "orders", NumPartitions: 1}}})
+	require.NoError(t, err)
+	log := ops.LogRef{TopicID: demoOrders.id}
+	reported, err := n.client.ReportRemoteOffsets(ctx, &api.ReportRemoteOffsetsRequest{LogStarts: []ops.AdvanceLogStart{{TopicID: log.TopicID, RemoteLogStartOffset: 7}}})
+	require.NoError(t, err)
+	require.True(t, reported.Complete)
+	require.NoError(t, eventually(ctx, "the log start to be written down", func() (bool, error) {
+		answer, err := n.client.GetCrossTierLogStart(ctx, &ops.GetCrossTierLogStartRequest{Requests: []ops.LogRef{log}})
+		return err == nil && answer.Responses[0].RemoteLogStartOffset == 7, err
+	}))
+}
+
 // What brokers report of tiered storage is pruned, when an operator asks for it.
 func TestWorkersRunOnRequest(t *testing.T) {
 	n := startDev(t, filepath.Join(t.TempDir(), "data"), "--consolidation.cleanup.interval.ms=86400000")
@@ -86,9 +150,8 @@ func TestWorkersRunOnRequest(t *testing.T) {
 	require.True(t, reported.Complete)
 	require.Equal(t, map[string]int64{"partitions": 1, "batches_deleted": 1, "bytes_deleted": 512, "more_remain": 0}, prune())
 
-	for _, name := range []string{"topic-purger", "retention-enforcer", "producer-expirer", "fence-expirer", "replay-expirer"} {
-		_, err := n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: name})
-		require.NoError(t, err, name)
+	for _, name := range []string{"topic-purger", "retention-enforcer", "cross-tier-reporter", "producer-expirer", "fence-expirer", "replay-expirer"} {
+		require.Contains(t, mustRun(t, "worker", "run", name, "--endpoints", n.url), "TOTAL")
 	}
 	_, err = n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: "file-cleaner"})
 	require.ErrorContains(t, err, `"file-cleaner" is none of consolidation-pruner`, "there is no object store")

@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 	if !c.Node.Insecure && !isLoopback(c.HTTPAddr) {
 		return fmt.Errorf("http.addr: %s is not a loopback address, and there is no authentication of clients yet; use 127.0.0.1, or --insecure on a network you trust", c.HTTPAddr)
 	}
-	return c.validateObjectStore()
+	return c.ValidateObjectStore()
 }
 
 // fieldKeys are the keys of what the parts' Validate names by field.

@@ -34,9 +34,15 @@ type Loaded struct {
 
 // AddFlags adds the flag of every key, and that of the file. base is what they
 // say the defaults are.
-func AddFlags(flags *pflag.FlagSet, base Config) {
+func AddFlags(flags *pflag.FlagSet, base Config) { addFlags(flags, base, Keys) }
+
+// AddObjectStoreFlags adds those of the object store, and that of the file, for what
+// looks into the store beside a node.
+func AddObjectStoreFlags(flags *pflag.FlagSet) { addFlags(flags, Default(), objectStoreKeys) }
+
+func addFlags(flags *pflag.FlagSet, base Config, keys []Key) {
 	scratch := base
-	for _, k := range Keys {
+	for _, k := range keys {
 		f := flags.VarPF(k.field(&scratch), k.Flag(), "", k.Meaning)
 		if f.Value.Type() == "bool" {
 			f.NoOptDefVal = "true"
@@ -46,7 +52,7 @@ func AddFlags(flags *pflag.FlagSet, base Config) {
 }
 
 // Load lays a file, the environment (in the form of os.Environ) and flags over
-// base. It does not Validate.
+// base. Flags may be those of some keys only. It does not Validate.
 func Load(base Config, flags *pflag.FlagSet, environ []string) (*Loaded, error) {
 	l := &Loaded{Config: base, Origins: map[string]string{}}
 	for _, k := range Keys {
@@ -71,7 +77,7 @@ func Load(base Config, flags *pflag.FlagSet, environ []string) (*Loaded, error) 
 				return nil, err
 			}
 		}
-		if f := flags.Lookup(k.Flag()); f.Changed {
+		if f := flags.Lookup(k.Flag()); f != nil && f.Changed {
 			if err := l.set(k, f.Value.String(), "--"+k.Flag()); err != nil {
 				return nil, err
 			}

@@ -16,8 +16,9 @@ const NoObjectStore = "none"
 // openTimeout is how long an object store may take to answer when it is opened.
 const openTimeout = 30 * time.Second
 
-// validateObjectStore checks what can be known before the store is opened.
-func (c *Config) validateObjectStore() error {
+// ValidateObjectStore is the part of Validate that is about the object store: what can be
+// known before it is opened.
+func (c *Config) ValidateObjectStore() error {
 	if c.ObjectStore.Type == NoObjectStore {
 		return nil
 	}

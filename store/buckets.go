@@ -19,7 +19,11 @@ const (
 	bucketProducers     bucket = 11 // log id, producer id -> Producer
 	bucketFences        bucket = 12 // object key -> fenced_until
 	bucketFenceTimes    bucket = 13 // fenced_until, object key -> nothing
-	bucketCount                = 14
+	bucketBrokers       bucket = 14 // broker id -> Broker
+	bucketRegistrations bucket = 15 // topic id, partition -> Registration
+	bucketReplicas      bucket = 16 // broker id, topic id, partition -> whether it is in the ISR
+	bucketSealProducers bucket = 17 // topic id, partition -> producers that the seal came with
+	bucketCount                = 18
 )
 
 // bucketTable is the only place where bucket names are spelled.
@@ -28,11 +32,13 @@ const (
 // indexes, derived from them and recounted by Check. fill is how full a page is
 // left when it splits: whole where keys are only ever added at the end, bbolt's
 // half (0) where they come in any order, and between for batches, which come at
-// the end of each log (measured, see DESIGN.md).
+// the end of each log (measured, see DESIGN.md). late marks the buckets that a file
+// has only once they have a row: releases that do not know them read the others'.
 var bucketTable = [bucketCount]struct {
 	name    string
 	logical bool
 	fill    float64
+	late    bool
 }{
 	bucketMeta:          {name: "meta"},
 	bucketTopics:        {name: "topics", logical: true},
@@ -48,6 +54,10 @@ var bucketTable = [bucketCount]struct {
 	bucketProducers:     {name: "producers", logical: true},
 	bucketFences:        {name: "fences", logical: true},
 	bucketFenceTimes:    {name: "fence_times", fill: 1},
+	bucketBrokers:       {name: "brokers", logical: true, late: true},
+	bucketRegistrations: {name: "registrations", logical: true, late: true},
+	bucketReplicas:      {name: "replicas", late: true},
+	bucketSealProducers: {name: "seal_producers", logical: true, late: true},
 }
 
 // metaKey is the one key of bucketMeta.

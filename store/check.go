@@ -71,10 +71,13 @@ type checker struct {
 	digest Digest
 	totals Totals
 
-	topics map[TopicID]*topicCheck
-	logs   map[uint64]*logCheck // by internal id
-	refs   map[uint64]int64     // file id -> batches that refer to it; what no file has claimed is left
-	index  [bucketCount]int64   // rows that each index must have
+	topics   map[TopicID]*topicCheck
+	logs     map[uint64]*logCheck // by internal id
+	logByKey map[LogKey]*logCheck
+	refs     map[uint64]int64   // file id -> batches that refer to it; what no file has claimed is left
+	index    [bucketCount]int64 // rows that each index must have
+
+	registrations map[LogKey]Registration
 }
 
 func (c *checker) problem(format string, args ...any) {
@@ -99,6 +102,9 @@ func (c *checker) run() {
 	c.checkReplays()
 	c.checkProducers()
 	c.checkFences()
+	c.checkBrokers()
+	c.checkRegistrations()
+	c.checkSealProducers()
 	c.checkIndexes()
 	if c.totals != c.meta.Totals {
 		c.problem("totals: stored %+v, counted %+v", c.meta.Totals, c.totals)
@@ -111,8 +117,12 @@ func (c *checker) run() {
 
 // checkBuckets says whether exactly the buckets of the layout are there.
 func (c *checker) checkBuckets() bool {
+	known := 0
 	for b := range bucket(bucketCount) {
-		if c.tx.Bucket([]byte(b.String())) == nil {
+		switch {
+		case c.tx.Bucket([]byte(b.String())) != nil:
+			known++
+		case !bucketTable[b].late:
 			c.problem("bucket %s is missing", b)
 		}
 	}
@@ -121,8 +131,8 @@ func (c *checker) checkBuckets() bool {
 		count++
 		return nil
 	})
-	if count > bucketCount {
-		c.problem("the file has %d buckets, the layout %d", count, int(bucketCount))
+	if count > known {
+		c.problem("the file has %d buckets that the layout does not have", count-known)
 	}
 	return c.report.Problems == nil
 }
@@ -153,7 +163,11 @@ func (c *checker) checkMeta() bool {
 // scan calls fn for each row of a bucket whose key has the right length (0: any)
 // and whose CRC is right, and adds it to the digest. What fn returns is a problem.
 func (c *checker) scan(b bucket, keySize int, fn func(key, payload []byte) error) {
-	cursor := c.tx.Bucket([]byte(b.String())).Cursor()
+	rows := c.tx.Bucket([]byte(b.String()))
+	if rows == nil { // a late one
+		return
+	}
+	cursor := rows.Cursor()
 	for key, row := cursor.First(); key != nil; key, row = cursor.Next() {
 		payload, err := openRow(b, key, row)
 		if err == nil && keySize != 0 && len(key) != keySize {
@@ -174,7 +188,10 @@ func (c *checker) scan(b bucket, keySize int, fn func(key, payload []byte) error
 // expect counts an index row that must exist, and compares it.
 func (c *checker) expect(b bucket, key, payload []byte) {
 	c.index[b]++
-	row := c.tx.Bucket([]byte(b.String())).Get(key)
+	var row []byte
+	if rows := c.tx.Bucket([]byte(b.String())); rows != nil {
+		row = rows.Get(key)
+	}
 	if row == nil {
 		c.problem("bucket %s, key %x: row is missing", b, key)
 		return
@@ -198,6 +215,7 @@ func (c *checker) checkIndexes() {
 	}{
 		{bucketTopicNames, 0}, {bucketDeletedLogs, deletedLogKeySize}, {bucketBatchTimes, batchTimeKeySize},
 		{bucketFileKeys, 0}, {bucketDeletingFiles, deletingKeySize}, {bucketFenceTimes, 0},
+		{bucketReplicas, replicaKeySize},
 	} {
 		var rows int64
 		c.scan(index.bucket, index.keySize, func([]byte, []byte) error { rows++; return nil })

@@ -18,7 +18,7 @@ type logCheck struct {
 }
 
 func (c *checker) checkLogs() {
-	c.logs = map[uint64]*logCheck{}
+	c.logs, c.logByKey = map[uint64]*logCheck{}, map[LogKey]*logCheck{}
 	c.scan(bucketLogs, logKeySize, func(key, payload []byte) error {
 		l, err := decodeLog(key, payload)
 		if err != nil {
@@ -29,6 +29,7 @@ func (c *checker) checkLogs() {
 			c.problem("log %s-%d: id %d is used twice or was never given", k.Topic, k.Partition, l.ID)
 		}
 		c.logs[l.ID] = &logCheck{key: k, Log: l, row: l.FirstRow}
+		c.logByKey[k] = c.logs[l.ID]
 		if l.LogStartOffset > l.HighWatermark || l.LogStartOffset < 0 {
 			c.problem("log %s-%d: log_start_offset %d, high_watermark %d", k.Topic, k.Partition, l.LogStartOffset, l.HighWatermark)
 		}

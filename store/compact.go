@@ -75,8 +75,8 @@ func copyState(from *bbolt.Tx, path string) error {
 		return err
 	}
 	for b := range bucket(bucketCount) {
-		if err == nil {
-			err = copyBucket(from.Bucket([]byte(b.String())), db, b)
+		if rows := from.Bucket([]byte(b.String())); err == nil && rows != nil {
+			err = copyBucket(rows, db, b)
 		}
 	}
 	if err == nil {

@@ -83,7 +83,7 @@ func DigestOf(tx *ReadTx) (Digest, error) {
 	}
 	var d Digest
 	for b := range bucket(bucketCount) {
-		if !bucketTable[b].logical {
+		if !bucketTable[b].logical || tx.bucket(b) == nil {
 			continue
 		}
 		err := tx.bucket(b).ForEach(func(key, row []byte) error {

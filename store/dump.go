@@ -46,7 +46,11 @@ func Dump(path string, head func(Meta) error, row func(Row) error) error {
 
 func dumpBucket(btx *bbolt.Tx, b bucket, row func(Row) error) error {
 	d := dumpTable[b]
-	return btx.Bucket([]byte(b.String())).ForEach(func(key, sealed []byte) error {
+	rows := btx.Bucket([]byte(b.String()))
+	if rows == nil {
+		return nil
+	}
+	return rows.ForEach(func(key, sealed []byte) error {
 		if d.keySize > 0 && len(key) != d.keySize || len(key) < -d.keySize {
 			return corrupt(b, key, "wrong length of key")
 		}
@@ -88,6 +92,10 @@ var dumpTable = [bucketCount]struct {
 	bucketProducers:     {producerKeySize, producerOfKey, producerValues},
 	bucketFences:        {0, objectOfKey, fenceValues},
 	bucketFenceTimes:    {-fenceTimeKeyPrefix, fenceTimeOfKey, noValues},
+	bucketBrokers:       {brokerKeySize, brokerOfKey, brokerValues},
+	bucketRegistrations: {logKeySize, logOfKey, registrationValues},
+	bucketReplicas:      {replicaKeySize, replicaOfKey, replicaValues},
+	bucketSealProducers: {logKeySize, logOfKey, sealProducerValues},
 }
 
 func dumpBlock(key, payload []byte, row func(Row) error) error {

@@ -32,6 +32,8 @@ type Topic struct {
 	DeletedAt int64             // when Deleted
 	Logs      int64             // log rows, live or soft-deleted
 	Config    map[string]string // never changed in place
+
+	Registrations int64 // registration rows; 0 when Deleted
 }
 
 // LogKey names one partition of one topic.
@@ -196,6 +198,9 @@ type Totals struct {
 	Replays        int64 `json:"replays"`
 	ProducerStates int64 `json:"producer_states"`
 	Fences         int64 `json:"fences"`
+	Brokers        int64 `json:"brokers"`
+	Registrations  int64 `json:"registrations"`
+	Leaderless     int64 `json:"leaderless"` // registrations without a leader
 }
 
 // Meta is the one row that every transaction rewrites.
@@ -208,6 +213,7 @@ type Meta struct {
 	LastFileID    uint64
 	LastBatchID   uint64
 	LastLogID     uint64
+	LastEpoch     uint64 // broker epoch given last
 	ClusterID     [16]byte
 	Digest        Digest
 	Totals        Totals

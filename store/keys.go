@@ -18,6 +18,10 @@ import "encoding/binary"
 //	producers      | log id 8 | producer id 8 |
 //	fences         | object key ... |
 //	fence_times    | fenced_until 8 | object key ... |
+//	brokers        | broker id 4 |
+//	registrations  | topic id 16 | partition 4 |
+//	replicas       | broker id 4 | topic id 16 | partition 4 |
+//	seal_producers | topic id 16 | partition 4 |
 //
 // Times have their sign bit flipped, so that those before 1970 sort first.
 const (
@@ -30,6 +34,8 @@ const (
 	deletingKeySize    = 16
 	producerKeySize    = 16
 	fenceTimeKeyPrefix = 8
+	brokerKeySize      = 4
+	replicaKeySize     = 24
 )
 
 func appendTime(b []byte, ms int64) []byte {
@@ -87,4 +93,12 @@ func decodeProducerKey(b []byte) (logID uint64, producerID int64) {
 
 func appendFenceTimeKey(b []byte, until int64, objectKey string) []byte {
 	return append(appendTime(b, until), objectKey...)
+}
+
+func appendBrokerKey(b []byte, id int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(id)) }
+
+func decodeBrokerKey(b []byte) int32 { return int32(binary.BigEndian.Uint32(b)) }
+
+func appendReplicaKey(b []byte, broker int32, k LogKey) []byte {
+	return appendLogKey(appendBrokerKey(b, broker), k)
 }

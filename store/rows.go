@@ -129,6 +129,9 @@ func appendTopic(b []byte, t *Topic) []byte {
 	for _, k := range slices.Sorted(maps.Keys(t.Config)) {
 		b = appendString(appendString(b, k), t.Config[k])
 	}
+	if t.Registrations != 0 { // a row without is what earlier releases wrote
+		b = binary.AppendVarint(b, t.Registrations)
+	}
 	return b
 }
 
@@ -141,6 +144,9 @@ func decodeTopic(key, payload []byte) (Topic, error) {
 			k := r.string()
 			t.Config[k] = r.string()
 		}
+	}
+	if len(r.buf) > 0 {
+		t.Registrations = r.int()
 	}
 	return t, r.done(bucketTopics, key)
 }
@@ -266,6 +272,13 @@ func appendMeta(b []byte, m *Meta) []byte {
 	for _, v := range []int64{t.Topics, t.LiveLogs, t.DeletedLogs, t.Batches, t.FilesUploaded, t.FilesDeleting, t.Replays, t.ProducerStates, t.Fences} {
 		b = binary.AppendVarint(b, v)
 	}
+	if m.LastEpoch == 0 && t.Brokers|t.Registrations == 0 { // earlier releases read no further
+		return b
+	}
+	b = binary.AppendUvarint(b, m.LastEpoch)
+	for _, v := range []int64{t.Brokers, t.Registrations, t.Leaderless} {
+		b = binary.AppendVarint(b, v)
+	}
 	return b
 }
 
@@ -280,6 +293,9 @@ func decodeMeta(payload []byte) (Meta, error) {
 	t := &m.Totals
 	for _, v := range []*int64{&t.Topics, &t.LiveLogs, &t.DeletedLogs, &t.Batches, &t.FilesUploaded, &t.FilesDeleting, &t.Replays, &t.ProducerStates, &t.Fences} {
 		*v = r.int()
+	}
+	if len(r.buf) > 0 {
+		m.LastEpoch, t.Brokers, t.Registrations, t.Leaderless = r.uint(), r.int(), r.int(), r.int()
 	}
 	return m, r.done(bucketMeta, metaKey)
 }

@@ -53,8 +53,22 @@ func sampleState(t testing.TB, s *Store) {
 		}
 		require.NoError(t, tx.PutProducer(l.ID, 1<<33, p))
 		require.NoError(t, tx.PutFence("wal/late", 1_700_000_600_000))
+		sampleSwitch(t, tx)
 		tx.SetApplied(1234, 5)
 	})
+}
+
+// sampleSwitch writes a sealed partition, and a broker that is being wiped.
+func sampleSwitch(t testing.TB, tx *WriteTx) {
+	k := LogKey{TopicID{0xcc, 15: 3}, 2}
+	require.NoError(t, tx.PutTopic(k.Topic, Topic{Name: "switched", Origin: OriginClassic, CreatedAt: 1_700_000_000_002}))
+	require.NoError(t, tx.CreateLog(k, NewLog(5, 40)))
+	require.NoError(t, tx.PutRegistration(k, Registration{Replicas: []int32{3, 1, 300}, ISR: []int32{3, 300}, Leader: 300, LeaderEpoch: 7, PartitionEpoch: 11,
+		ClassicToDisklessStartOffset: 40, ClassicPrefixInRemoteStorage: true, DisklessLeaderEpoch: 6, SealedBy: 3}))
+	require.NoError(t, tx.PutSealProducers(k, []SealProducer{{ProducerID: 1 << 40, Epoch: 2,
+		ProducerEntry: ProducerEntry{BaseSequence: 3, LastSequence: 4, AssignedOffset: 30, BatchMaxTimestamp: -1}}}))
+	require.NoError(t, tx.PutBroker(3, Broker{Epoch: tx.NextBrokerEpoch(), IncarnationID: "i-3", Rack: "r1", Endpoints: []string{"a:1", "b:2"}}))
+	require.NoError(t, tx.PutBroker(1, Broker{Epoch: tx.NextBrokerEpoch(), IncarnationID: "i-1", Fenced: true, Walk: Walk{WalkWipe, k}}))
 }
 
 // TestGoldenRows holds the bytes of every kind of row. When it fails, the layout
@@ -116,6 +130,18 @@ var decoders = map[string]func(payload []byte) ([]byte, error){
 	"producer": func(p []byte) ([]byte, error) {
 		v, err := decodeProducer(nil, p)
 		return appendProducer(nil, &v), err
+	},
+	"broker": func(p []byte) ([]byte, error) {
+		v, err := decodeBroker(nil, p)
+		return appendBroker(nil, &v), err
+	},
+	"registration": func(p []byte) ([]byte, error) {
+		v, err := decodeRegistration(nil, p)
+		return appendRegistration(nil, &v), err
+	},
+	"seal producers": func(p []byte) ([]byte, error) {
+		v, err := decodeSealProducers(nil, p)
+		return appendSealProducers(nil, v), err
 	},
 	"meta": func(p []byte) ([]byte, error) {
 		v, err := decodeMeta(p)

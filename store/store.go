@@ -207,8 +207,11 @@ func prepare(db *bbolt.DB) error {
 		return err
 	}
 	return db.Update(func(btx *bbolt.Tx) error {
-		for b := range bucket(bucketCount) {
-			if _, err := btx.CreateBucket([]byte(b.String())); err != nil {
+		for b, t := range bucketTable {
+			if t.late {
+				continue
+			}
+			if _, err := btx.CreateBucket([]byte(bucket(b).String())); err != nil {
 				return err
 			}
 		}
@@ -221,7 +224,7 @@ func prepare(db *bbolt.DB) error {
 // this release knows.
 func layoutOf(btx *bbolt.Tx) (Meta, error) {
 	for b := range bucket(bucketCount) {
-		if btx.Bucket([]byte(b.String())) == nil {
+		if btx.Bucket([]byte(b.String())) == nil && !bucketTable[b].late {
 			return Meta{}, fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, b)
 		}
 	}
@@ -359,6 +362,8 @@ func (s *Store) begin() (*WriteTx, error) {
 	tx.logs.slots = map[LogKey]*slot[Log]{}
 	tx.files.slots = map[uint64]*slot[File]{}
 	tx.producers.slots = map[producerKey]*slot[Producer]{}
+	tx.brokers.slots = map[int32]*slot[Broker]{}
+	tx.registrations.slots = map[LogKey]*slot[Registration]{}
 	for b, t := range bucketTable {
 		if t.fill > 0 {
 			tx.bucket(bucket(b)).FillPercent = t.fill

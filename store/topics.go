@@ -57,9 +57,9 @@ func (tx *WriteTx) PutTopic(id TopicID, t Topic) error {
 	return tx.putRaw(bucketTopicNames, []byte(t.Name), append(tx.arena.buf(topicKeySize+crcSize), id[:]...))
 }
 
-// SoftDeleteTopic stamps the live logs of a live topic, frees its name, and
-// returns how many logs it stamped. It touches no batch. A topic without logs
-// goes at once: no purge would ever come by.
+// SoftDeleteTopic stamps the live logs of a live topic, drops its registrations,
+// frees its name, and returns how many logs it stamped. It touches no batch. A topic
+// without logs goes at once: no purge would ever come by.
 func (tx *WriteTx) SoftDeleteTopic(id TopicID, nowMs int64) (int64, error) {
 	t, ok, err := tx.Topic(id)
 	if err != nil || !ok || t.Deleted {
@@ -69,6 +69,10 @@ func (tx *WriteTx) SoftDeleteTopic(id TopicID, nowMs int64) (int64, error) {
 		return 0, err
 	}
 	tx.meta.Totals.Topics--
+	if err := tx.dropRegistrations(id); err != nil {
+		return 0, err
+	}
+	t.Registrations = 0
 	if t.Logs == 0 {
 		_, err := tx.topics.remove(tx, id)
 		return 0, err

@@ -22,6 +22,9 @@ type ReadTx struct {
 	logs      table[LogKey, Log]
 	files     table[uint64, File]
 	producers table[producerKey, Producer]
+
+	brokers       table[int32, Broker]
+	registrations table[LogKey, Registration]
 }
 
 // WriteTx changes the state. Its reads see its own changes. After an error from
@@ -48,6 +51,8 @@ func (tx *ReadTx) init(btx *bbolt.Tx) error {
 	tx.files = table[uint64, File]{bucket: bucketFiles, appendRow: appendFile, decode: decodeFile, appendKey: appendID}
 	tx.producers = table[producerKey, Producer]{bucket: bucketProducers, appendRow: appendProducer, decode: decodeProducer,
 		appendKey: func(b []byte, k producerKey) []byte { return appendProducerKey(b, k.logID, k.producerID) }}
+	tx.brokers = table[int32, Broker]{bucket: bucketBrokers, appendRow: appendBroker, decode: decodeBroker, appendKey: appendBrokerKey}
+	tx.registrations = table[LogKey, Registration]{bucket: bucketRegistrations, appendRow: appendRegistration, decode: decodeRegistration, appendKey: appendLogKey}
 	payload, ok, err := tx.get(bucketMeta, metaKey)
 	if err != nil {
 		return err
@@ -63,6 +68,7 @@ func (tx *ReadTx) init(btx *bbolt.Tx) error {
 // transaction the digest and totals include what was flushed so far.
 func (tx *ReadTx) Meta() Meta { return tx.meta }
 
+// bucket is nil for a late one that has no row yet.
 func (tx *ReadTx) bucket(b bucket) *bbolt.Bucket {
 	if tx.buckets[b] == nil {
 		tx.buckets[b] = tx.btx.Bucket([]byte(bucketTable[b].name))
@@ -82,6 +88,9 @@ func (tx *ReadTx) cursor(b bucket) *bbolt.Cursor {
 // get is the checked payload of a row, valid as long as the transaction and
 // until the row is written.
 func (tx *ReadTx) get(b bucket, key []byte) (payload []byte, ok bool, err error) {
+	if tx.bucket(b) == nil {
+		return nil, false, nil
+	}
 	// bbolt's Get would make a cursor for each call.
 	found, row := tx.cursor(b).Seek(key)
 	if !bytes.Equal(found, key) {
@@ -110,6 +119,11 @@ func (tx *WriteTx) put(b bucket, key, payload []byte) error {
 func (tx *WriteTx) putRaw(b bucket, key, payload []byte) error {
 	row := sealRow(key, payload)
 	tx.arena.took(row)
+	if tx.bucket(b) == nil {
+		if _, err := tx.btx.CreateBucket([]byte(b.String())); err != nil {
+			return fmt.Errorf("make bucket %s: %w", b, err)
+		}
+	}
 	if err := tx.bucket(b).Put(key, row); err != nil {
 		return fmt.Errorf("write to bucket %s: %w", b, err)
 	}
@@ -168,7 +182,8 @@ func (tx *WriteTx) SetClusterID(id [16]byte) { tx.meta.ClusterID = id }
 
 // flush writes all that is staged.
 func (tx *WriteTx) flush() error {
-	return errors.Join(tx.flushTails(), tx.topics.flush(tx), tx.logs.flush(tx), tx.files.flush(tx), tx.producers.flush(tx))
+	return errors.Join(tx.flushTails(), tx.topics.flush(tx), tx.logs.flush(tx), tx.files.flush(tx), tx.producers.flush(tx),
+		tx.brokers.flush(tx), tx.registrations.flush(tx))
 }
 
 func (tx *WriteTx) flushMeta() error {

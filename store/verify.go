@@ -28,7 +28,7 @@ func verifyState(f *os.File, metas metaPages) (v verified, err error) {
 		return v, err
 	}
 	for b := range bucket(bucketCount) {
-		if _, ok := c.buckets[b.String()]; !ok {
+		if _, ok := c.buckets[b.String()]; !ok && !bucketTable[b].late {
 			v.Problem = fmt.Sprintf("bucket %s is missing", b)
 			return v, nil
 		}

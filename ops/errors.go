@@ -18,6 +18,19 @@ const (
 	FileInUse               Code = "FILE_IN_USE"
 	AlreadyInitialized      Code = "ALREADY_INITIALIZED"
 	InvalidRequest          Code = "INVALID_REQUEST" // of an item or of a whole request
+
+	UnknownTopicID              Code = "UNKNOWN_TOPIC_ID"
+	FencedLeaderEpoch           Code = "FENCED_LEADER_EPOCH" // the epoch of the request is below ours
+	NotController               Code = "NOT_CONTROLLER"      // the epoch of the request is above ours
+	NotLeaderOrFollower         Code = "NOT_LEADER_OR_FOLLOWER"
+	InvalidUpdateVersion        Code = "INVALID_UPDATE_VERSION" // the partition epoch of the request is not ours
+	IneligibleReplica           Code = "INELIGIBLE_REPLICA"
+	ElectionNotNeeded           Code = "ELECTION_NOT_NEEDED"
+	PreferredLeaderNotAvailable Code = "PREFERRED_LEADER_NOT_AVAILABLE"
+	EligibleLeadersNotAvailable Code = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+	DuplicateBroker             Code = "DUPLICATE_BROKER_REGISTRATION"
+	StaleBrokerEpoch            Code = "STALE_BROKER_EPOCH"
+	BrokerIDNotRegistered       Code = "BROKER_ID_NOT_REGISTERED"
 )
 
 // Errors of a whole request: the answer is an error object and nothing was

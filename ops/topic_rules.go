@@ -34,21 +34,28 @@ func newTopic(name string, config map[string]string, nowMs int64) store.Topic {
 	return store.Topic{Name: name, Origin: store.OriginDiskless, CreatedAt: nowMs, Config: config}
 }
 
+// Config keys that rules go by.
+const (
+	keyDisklessEnable      = "diskless.enable"
+	keyRemoteStorageEnable = "remote.storage.enable"
+	keyUncleanElection     = "unclean.leader.election.enable"
+)
+
 // configKeys are the keys of a topic's config, each with what its value must be.
 var configKeys = map[string]struct {
 	valid func(string) bool
 	rule  string
 }{
-	"cleanup.policy":                 {isCleanupPolicy, "must be delete, compact or both, separated by a comma"},
-	"retention.ms":                   {isRetention, "must be an integer >= -1"},
-	"retention.bytes":                {isRetention, "must be an integer >= -1"},
-	"diskless.enable":                {isBool, "must be true or false"},
-	"remote.storage.enable":          {isBool, "must be true or false"},
-	"unclean.leader.election.enable": {isBool, "must be true or false"},
+	"cleanup.policy":       {isCleanupPolicy, "must be delete, compact or both, separated by a comma"},
+	"retention.ms":         {isRetention, "must be an integer >= -1"},
+	"retention.bytes":      {isRetention, "must be an integer >= -1"},
+	keyDisklessEnable:      {isBool, "must be true or false"},
+	keyRemoteStorageEnable: {isBool, "must be true or false"},
+	keyUncleanElection:     {isBool, "must be true or false"},
 }
 
 // fixedConfig are the keys that do not change once a topic exists.
-var fixedConfig = []string{"diskless.enable", "remote.storage.enable"}
+var fixedConfig = []string{keyDisklessEnable, keyRemoteStorageEnable}
 
 func isBool(v string) bool { return v == "true" || v == "false" }
 

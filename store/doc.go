@@ -1,6 +1,7 @@
 // Package store is the replicated state on disk: one bbolt file that holds
 // topics, logs, batches, files, producer states, replays, fences, brokers and
-// partition registrations, with their indexes, and the index of the last log entry that was applied to it.
+// partition registrations, with their indexes, and the index of the last log entry
+// that was applied to it.
 //
 // A [Store] is opened on a path and read through [ReadTx] and changed through
 // [WriteTx]. One WriteTx spans a whole batch of log entries: hot rows (logs, the

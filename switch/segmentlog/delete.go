@@ -96,6 +96,6 @@ func (l *Log) raiseLogStart(offset int64) {
 		return
 	}
 	l.logStart, l.localStart = offset, max(l.localStart, offset)
-	l.epochs = l.epochs.from(offset).before(l.active().next)
+	l.epochs = l.epochs.within(offset, l.active().next)
 	l.generation++
 }

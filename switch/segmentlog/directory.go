@@ -49,7 +49,7 @@ func (l *Log) openSegment(s *segment) (*SegmentFile, error) {
 	return &SegmentFile{
 		Reader:  io.LimitReader(f, s.size),
 		Segment: switchover.Segment{Base: s.base, End: s.next, Bytes: s.size},
-		Epochs:  l.epochs.before(s.next).from(s.base),
+		Epochs:  l.epochs.within(s.base, s.next),
 		file:    f,
 	}, nil
 }

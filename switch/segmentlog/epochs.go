@@ -26,7 +26,10 @@ func (e epochs) before(offset int64) epochs {
 	return e
 }
 
-// from is what is left when the log begins at offset: the epoch that offset is in begins there.
+// within is what is left of a log that begins and ends so. The epoch that the beginning is
+// in begins there.
+func (e epochs) within(start, end int64) epochs { return e.from(start).before(end) }
+
 func (e epochs) from(offset int64) epochs {
 	for len(e) > 1 && e[1].Start <= offset {
 		e = e[1:]

@@ -187,7 +187,7 @@ func (l *Log) recover() error {
 	if err := l.readActive(s); err != nil {
 		return err
 	}
-	l.epochs = l.epochs.before(s.next).from(l.logStart)
+	l.epochs = l.epochs.within(l.logStart, s.next)
 	l.highWatermark = min(max(l.highWatermark, l.localStart), s.next)
 	return l.flush()
 }

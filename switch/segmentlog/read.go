@@ -15,16 +15,20 @@ import (
 // Errors: switchover.ErrNotLocal below the local log start, switchover.ErrBeyondEnd above
 // the end, ErrCorrupt, ErrStorage, ErrClosed.
 func (l *Log) Read(offset, limit int64, maxBytes int) ([]switchover.Batch, error) {
-	for {
-		p, err := l.find(offset)
-		if err != nil || p.seg == nil {
-			return nil, err
-		}
-		batches, err := p.read(offset, limit, maxBytes)
-		if l.unchanged(p) {
-			return batches, err
-		}
+	p, err := l.find(offset)
+	if err != nil || p.seg == nil {
+		return nil, err
 	}
+	return l.finishRead(p, offset, limit, maxBytes)
+}
+
+// finishRead is Read for a place that was found; it begins anew if what was there is gone.
+func (l *Log) finishRead(p place, offset, limit int64, maxBytes int) ([]switchover.Batch, error) {
+	batches, err := p.read(offset, limit, maxBytes)
+	if l.unchanged(p) {
+		return batches, err
+	}
+	return l.Read(offset, limit, maxBytes)
 }
 
 // find is the place to read offset at; one without a segment for the end of the log.

@@ -123,7 +123,7 @@ func (l *Log) empty(offset, logStart int64, starts epochs) error {
 	l.doomed = nil
 	l.segments = []*segment{{base: offset, next: offset, indexed: true}}
 	l.logStart, l.localStart, l.highWatermark = logStart, offset, offset
-	l.epochs = starts.before(offset).from(logStart)
+	l.epochs = starts.within(logStart, offset)
 	l.generation++
 	l.state.Unlock()
 	if err := l.removeFiles(gone); err != nil {

@@ -24,6 +24,7 @@ const (
 type metrics struct {
 	requests     *prometheus.CounterVec
 	durations    *prometheus.HistogramVec
+	successes    *prometheus.GaugeVec
 	inFlight     prometheus.Gauge
 	sent, served prometheus.Counter
 }
@@ -34,6 +35,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Requests by operation and outcome: OK, or the code of the error object."}, []string{"operation", "outcome"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cpnode_request_duration_seconds",
 			Help: "Time from a request to its answer, by operation.", Buckets: durationBuckets}, []string{"operation"}),
+		successes: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "cpnode_request_last_success_timestamp_seconds",
+			Help: "When a request was last answered with OK by this node, by operation, in Unix time; 0: never."}, []string{"operation"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "cpnode_requests_in_flight",
 			Help: "Requests that are being answered."}),
 		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "cpnode_requests_forwarded_total",
@@ -42,7 +45,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Requests that other nodes handed on to this one."}),
 	}
 	if r != nil {
-		r.MustRegister(m.requests, m.durations, m.inFlight, m.sent, m.served)
+		r.MustRegister(m.requests, m.durations, m.successes, m.inFlight, m.sent, m.served)
 	}
 	return m
 }
@@ -52,19 +55,25 @@ type requestMetrics struct {
 	ok       prometheus.Counter
 	refused  *prometheus.CounterVec // by outcome
 	duration prometheus.Observer
+	success  prometheus.Gauge // when the last one was
 }
 
 func (m *metrics) of(operation string) requestMetrics {
 	refused := m.requests.MustCurryWith(prometheus.Labels{"operation": operation})
-	return requestMetrics{ok: refused.WithLabelValues(outcomeOK), refused: refused, duration: m.durations.WithLabelValues(operation)}
+	return requestMetrics{
+		ok: refused.WithLabelValues(outcomeOK), refused: refused,
+		duration: m.durations.WithLabelValues(operation), success: m.successes.WithLabelValues(operation),
+	}
 }
 
 // done counts one request; code is empty when it was carried out. A leader of a
 // later release may have codes that are not known here.
 func (m *requestMetrics) done(started time.Time, code ops.Code) {
-	m.duration.Observe(time.Since(started).Seconds())
+	now := time.Now()
+	m.duration.Observe(now.Sub(started).Seconds())
 	if code == "" {
 		m.ok.Inc()
+		m.success.Set(float64(now.UnixMilli()) / 1000)
 		return
 	}
 	if _, known := errorTable[code]; !known {

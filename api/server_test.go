@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -265,6 +266,9 @@ func TestMetricsCountByOperationAndOutcome(t *testing.T) {
 	require.EqualValues(t, 2, testutil.ToFloat64(requests.WithLabelValues("list-topics", "OK")))
 	require.EqualValues(t, 1, testutil.ToFloat64(requests.WithLabelValues("list-topics", "INVALID_REQUEST")))
 	require.EqualValues(t, 1, testutil.ToFloat64(requests.WithLabelValues("unknown", "UNKNOWN_OPERATION")))
+	successes := s.embedded.metrics.successes
+	require.InDelta(t, time.Now().Unix(), testutil.ToFloat64(successes.WithLabelValues("list-topics")), 3600)
+	require.Zero(t, testutil.ToFloat64(successes.WithLabelValues("commit-file")))
 	r := s.send(t, http.MethodGet, "/metrics", nil)
 	require.Contains(t, string(r.body), `cpnode_request_duration_seconds_count{operation="list-topics"} 3`)
 	require.NotContains(t, string(r.body), "nothing-like-it")

@@ -44,6 +44,7 @@ type ConsolidationPruner struct {
 	config        Config
 
 	partitions, remain prometheus.Gauge
+	saturated          prometheus.Counter
 	batches, bytes     prometheus.Counter
 }
 
@@ -67,6 +68,7 @@ func NewConsolidationPruner(plane LogPruner, source Consolidation, switchPending
 		plane:  plane, source: source, switchPending: switchPending, config: config,
 		partitions: m.Gauge("partitions", "Partitions that the last run looked at; 0 on a node that does not lead."),
 		remain:     m.Gauge("work_remains", "1 when the last run left batches that tiered storage holds."),
+		saturated:  m.Counter("saturated_cycles_total", "Runs that took their interval, with more to do."),
 		batches:    m.Counter("deleted_batches_total", "Batches removed by runs that succeeded."),
 		bytes:      m.Counter("deleted_bytes_total", "Size of batches removed by runs that succeeded."),
 	}
@@ -147,6 +149,7 @@ func (p *ConsolidationPruner) round(ctx context.Context, logs []ops.PruneLog, to
 func (p *ConsolidationPruner) record(t *PruneTotals) {
 	p.partitions.Set(float64(t.Partitions))
 	p.remain.Set(one(t.MoreRemain))
+	p.saturated.Add(one(t.MoreRemain))
 	p.batches.Add(float64(t.BatchesDeleted))
 	p.bytes.Add(float64(t.BytesDeleted))
 	if t.BatchesDeleted > 0 {

@@ -35,8 +35,8 @@ type RetentionEnforcer struct {
 	// firstTurnMs is the earliest turn of Run's schedule, 0 when there is none.
 	firstTurnMs atomic.Int64
 
-	partitions     prometheus.Gauge
-	batches, bytes prometheus.Counter
+	partitions             prometheus.Gauge
+	capped, batches, bytes prometheus.Counter
 }
 
 // RetentionTotals are what one cycle of the retention enforcer did.
@@ -53,6 +53,7 @@ func NewRetentionEnforcer(plane RetentionControlPlane, config Config, deps worke
 		worker: worker.New("retention-enforcer", m, deps),
 		plane:  plane, config: config,
 		partitions: m.Gauge("partitions", "Partitions that are scheduled; 0 on a node that does not lead."),
+		capped:     m.Counter("capped_turns_total", "Turns of a partition that took as many batches as one may; the next comes soon."),
 		batches:    m.Counter("deleted_batches_total", "Batches removed."),
 		bytes:      m.Counter("deleted_bytes_total", "Size of batches removed."),
 	}
@@ -173,6 +174,7 @@ func (e *RetentionEnforcer) enforce(ctx context.Context, s *schedule, due []turn
 // nextTurn comes soon after one that took as much as the cap allows.
 func (e *RetentionEnforcer) nextTurn(s *schedule, deleted int64) time.Duration {
 	if e.config.RetentionMaxBatches > 0 && deleted >= e.config.RetentionMaxBatches {
+		e.capped.Inc()
 		return e.gathering()
 	}
 	return s.draw()

@@ -3,13 +3,11 @@ package raftnode
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/cpnode/cpnode/fsm"
 	"github.com/cpnode/cpnode/ops"
 )
 
@@ -22,6 +20,7 @@ type metrics struct {
 
 	yields        *prometheus.CounterVec
 	proposals     *prometheus.CounterVec
+	reads         *prometheus.CounterVec
 	entryBytes    prometheus.Histogram
 	batchEntries  prometheus.Histogram
 	applySeconds  prometheus.Histogram
@@ -30,6 +29,9 @@ type metrics struct {
 	confirmTime   prometheus.Histogram
 	restoreTime   prometheus.Histogram
 	persistTime   prometheus.Histogram
+	persistFails  prometheus.Counter
+	persistedAt   prometheus.Gauge
+	replacedAt    prometheus.Gauge
 	syncTime      prometheus.Histogram
 }
 
@@ -48,23 +50,57 @@ var (
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
 		registerer:    registerer,
-		yields:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_leader_yields_total", Help: "Times that this node made way for another leader, by reason."}, []string{"reason"}),
-		proposals:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_proposals_total", Help: "Log entries proposed, by outcome."}, []string{"outcome"}),
+		yields:        counters("cpnode_leader_yields_total", "Times that this node made way for another leader, by reason.", "reason"),
+		proposals:     counters("cpnode_proposals_total", "Log entries proposed, by outcome.", "outcome"),
+		reads:         counters("cpnode_reads_total", "Reads of this node's state, by consistency and outcome.", "consistency", "outcome"),
 		entryBytes:    histogram("cpnode_entry_bytes", "Size of proposed log entries.", entrySizes),
-		batchEntries:  histogram("cpnode_apply_batch_entries", "Log entries applied in one transaction.", batchSizes),
-		applySeconds:  histogram("cpnode_apply_duration_seconds", "Time of one transaction that applies log entries.", ioSeconds),
+		batchEntries:  histogram("cpnode_apply_batch_entries", "Log entries applied in one go.", batchSizes),
+		applySeconds:  histogram("cpnode_apply_duration_seconds", "Time to apply the log entries of one batch.", ioSeconds),
 		logSeconds:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "cpnode_raft_log_duration_seconds", Help: "Time of one call of the raft log, by kind.", Buckets: ioSeconds}, []string{"op"}),
-		confirmations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cpnode_leader_confirmations_total", Help: "Rounds of term questions for linearizable reads, by outcome."}, []string{"outcome"}),
+		confirmations: counters("cpnode_leader_confirmations_total", "Rounds of term questions for linearizable reads, by outcome.", "outcome"),
 		confirmTime:   histogram("cpnode_leader_confirmation_duration_seconds", "Time of one round of term questions.", ioSeconds),
+		persistTime:   histogram("cpnode_snapshot_duration_seconds", "Time to record the state as a snapshot.", ioSeconds),
+		persistFails:  prometheus.NewCounter(prometheus.CounterOpts{Name: "cpnode_snapshot_failures_total", Help: "Snapshots that could not be recorded."}),
+		persistedAt:   newGauge("cpnode_snapshot_last_success_timestamp_seconds", "When this node last recorded a snapshot, in Unix time; 0: not since it started."),
+		replacedAt:    newGauge("cpnode_state_replaced_timestamp_seconds", "When this node put its damaged or differing state aside, in Unix time; 0: not since it started."),
+		syncTime:      histogram("cpnode_state_sync_duration_seconds", "Time of one sync point of the state, without snapshots.", ioSeconds),
+		restoreTime:   histogram("cpnode_restore_duration_seconds", "Time to install a snapshot as the state.", copySeconds),
 	}
-	m.persistTime = histogram("cpnode_snapshot_duration_seconds", "Time to record the state as a snapshot.", ioSeconds)
-	m.syncTime = histogram("cpnode_state_sync_duration_seconds", "Time of one sync point of the state, without snapshots.", ioSeconds)
-	m.restoreTime = histogram("cpnode_restore_duration_seconds", "Time to install a snapshot as the state.", copySeconds)
+	m.collectors = []prometheus.Collector{
+		m.yields, m.proposals, m.reads, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime,
+		m.persistTime, m.persistFails, m.persistedAt, m.replacedAt, m.syncTime, m.restoreTime,
+	}
+	m.begin()
+	return m
+}
+
+// begin makes the counters that are 0 so far visible: of one that appears with its
+// first event, no rate shows that event.
+func (m *metrics) begin() {
 	for _, kind := range unfitKinds {
 		m.yields.WithLabelValues(string(kind))
 	}
-	m.collectors = []prometheus.Collector{m.yields, m.persistTime, m.syncTime, m.restoreTime, m.proposals, m.entryBytes, m.batchEntries, m.applySeconds, m.logSeconds, m.confirmations, m.confirmTime}
-	return m
+	for _, outcome := range []string{proposalDone, proposalUnknown, proposalOverloaded, proposalRefused} {
+		m.proposals.WithLabelValues(outcome)
+	}
+	for _, level := range []Level{Linearizable, Stale} {
+		m.reads.WithLabelValues(level.String(), readDone)
+		m.reads.WithLabelValues(level.String(), readFailed)
+	}
+	for _, outcome := range []string{roundConfirmed, roundFailed} {
+		m.confirmations.WithLabelValues(outcome)
+	}
+	for _, op := range logCalls {
+		m.logSeconds.WithLabelValues(op)
+	}
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func newGauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
@@ -97,7 +133,7 @@ func (n *Node) gauges() []prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read)
 	}
 	return []prometheus.Collector{
-		stateCollector{n},
+		stateCollector{n}, memberCollector{n},
 		gauge("cpnode_raft_term", "Present term.", func() float64 { return float64(n.raft.CurrentTerm()) }),
 		gauge("cpnode_raft_leader", "1 on the leader.", func() float64 { return one(n.raft.State() == raft.Leader) }),
 		gauge("cpnode_raft_has_leader", "1 when a leader is known.", func() float64 { return one(n.LeaderID() != "") }),
@@ -109,6 +145,9 @@ func (n *Node) gauges() []prometheus.Collector {
 		gauge("cpnode_raft_mute", "1 while this node is silent, so that others elect a leader.", func() float64 { return one(n.transport.layer.isMute()) }),
 		gauge("cpnode_raft_log_slow_seconds", "Time for which each write to the raft log has been slow.", n.slowSeconds),
 		gauge("cpnode_disk_free_bytes", "Free space in the data directory's file system; -1 when unknown.", func() float64 { return float64(n.space.bytes.Load()) }),
+		gauge("cpnode_disk_min_free_bytes", "disk.min.free.bytes: with less free, clients' writes are refused; 0: not watched.", func() float64 { return float64(n.config.DiskMinFree) }),
+		gauge("cpnode_proposals_in_flight", "Log entries that were proposed and not answered yet.", func() float64 { entries, _ := n.inFlight.now(); return float64(entries) }),
+		gauge("cpnode_proposals_in_flight_bytes", "Size of the log entries that were proposed and not answered yet.", func() float64 { _, bytes := n.inFlight.now(); return float64(bytes) }),
 		gauge("cpnode_clock_offset_seconds", "On the leader: its clock less the median of the voters'.", n.clockSkew),
 		gauge("cpnode_state_divergence", "1 once this node's state was found to differ from the others'.", func() float64 { return one(n.identity.Load().Corrupt != "") }),
 		gauge("cpnode_storage_full", "1 while this node has no space for clients' writes.", func() float64 { return one(n.space.low() != "") }),
@@ -153,82 +192,54 @@ func (n *Node) slowSeconds() float64 {
 	return run.Seconds()
 }
 
+// logCalls are what logStore times.
+var logCalls = []string{"append", "read", "delete", "set"}
+
+// Outcomes of proposals, of reads, and of rounds of term questions.
+const (
+	proposalDone       = "done"
+	proposalUnknown    = "unknown"
+	proposalOverloaded = "overloaded"
+	proposalRefused    = "refused"
+
+	readDone   = "done"
+	readFailed = "failed"
+
+	roundConfirmed = "confirmed"
+	roundFailed    = "failed"
+)
+
 // proposed counts one entry, or its refusal.
 func (m *metrics) proposed(err error) {
-	outcome := "done"
+	outcome := proposalDone
 	var answer *ops.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &answer) && answer.Code == ops.OutcomeUnknown:
-		outcome = "unknown"
+		outcome = proposalUnknown
 	case errors.As(err, &answer) && answer.Code == ops.Overloaded:
-		outcome = "overloaded"
+		outcome = proposalOverloaded
 	default:
-		outcome = "refused"
+		outcome = proposalRefused
 	}
 	m.proposals.WithLabelValues(outcome).Inc()
 }
 
-func (m *metrics) confirmed(d time.Duration, err error) {
-	outcome := "confirmed"
+// read counts a read that could be answered, or not.
+func (m *metrics) read(level Level, err error) {
+	outcome := readDone
 	if err != nil {
-		outcome = "failed"
+		outcome = readFailed
+	}
+	m.reads.WithLabelValues(level.String(), outcome).Inc()
+}
+
+// confirmed counts one round of term questions.
+func (m *metrics) confirmed(d time.Duration, err error) {
+	outcome := roundConfirmed
+	if err != nil {
+		outcome = roundFailed
 	}
 	m.confirmations.WithLabelValues(outcome).Inc()
 	m.confirmTime.Observe(d.Seconds())
-}
-
-// timedFSM measures the state machine, which itself knows no clock.
-type timedFSM struct {
-	*fsm.FSM
-	node *Node
-}
-
-// ApplyBatch implements raft.BatchingFSM.
-func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
-	if err := t.node.awaitState(); err != nil {
-		answers := make([]any, len(entries))
-		for i, entry := range entries {
-			answers[i] = fsm.Result{Index: entry.Index, Err: err}
-		}
-		return answers
-	}
-	start := time.Now()
-	answers := t.FSM.ApplyBatch(entries)
-	t.node.metrics.applySeconds.Observe(time.Since(start).Seconds())
-	t.node.metrics.batchEntries.Observe(float64(len(entries)))
-	return answers
-}
-
-// Snapshot implements raft.FSM.
-func (t *timedFSM) Snapshot() (raft.FSMSnapshot, error) {
-	if err := t.node.stateHere(); err != nil {
-		return nil, err
-	}
-	s, err := t.FSM.Snapshot()
-	return timedSnapshot{s, t.node.metrics}, err
-}
-
-// Restore implements raft.FSM.
-func (t *timedFSM) Restore(r io.ReadCloser) error {
-	start := time.Now()
-	err := t.FSM.Restore(r)
-	t.node.metrics.restoreTime.Observe(time.Since(start).Seconds())
-	if err != nil {
-		return err
-	}
-	return t.node.stateArrived()
-}
-
-type timedSnapshot struct {
-	raft.FSMSnapshot
-	metrics *metrics
-}
-
-// Persist implements raft.FSMSnapshot.
-func (s timedSnapshot) Persist(sink raft.SnapshotSink) error {
-	start := time.Now()
-	err := s.FSMSnapshot.Persist(sink)
-	s.metrics.persistTime.Observe(time.Since(start).Seconds())
-	return err
 }

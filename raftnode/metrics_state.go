@@ -20,8 +20,8 @@ var (
 	descReplays   = stateDesc("cpnode_commit_replays", "Commits that can be answered again.")
 	descProducers = stateDesc("cpnode_producer_states", "States of idempotent producers.")
 	descFences    = stateDesc("cpnode_object_fences", "Fenced object keys.")
-	descFileBytes = stateDesc("cpnode_store_file_bytes", "Size of a file of the node, by file.", "file")
-	descFreeBytes = stateDesc("cpnode_store_free_bytes", "Of a file of the node what is free for later transactions, by file.", "file")
+	descFileBytes = stateDesc("cpnode_store_file_bytes", "Size of what the node keeps, by file: state; raft_log, which holds the votes, and the entries with raft.log.store boltdb; raft_wal, the segments of the entries.", "file")
+	descFreeBytes = stateDesc("cpnode_store_free_bytes", "Of a file what its free pages hold for later transactions, by file.", "file")
 )
 
 func stateDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -61,4 +61,20 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 		gauge(descFileBytes, info.Size(), "raft_log")
 		gauge(descFreeBytes, int64((b.FreePageN+b.PendingPageN)*os.Getpagesize()), "raft_log")
 	}
+	if c.node.log.kind == LogStoreWAL {
+		if size, err := filesBytes(walDir(c.node.log.path)); err == nil {
+			gauge(descFileBytes, size, "raft_wal")
+		}
+	}
+}
+
+// filesBytes is the size of the files in a directory, of which some may go meanwhile.
+func filesBytes(dir string) (total int64, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total, err
 }

@@ -22,6 +22,7 @@ type poll struct {
 	report    *nodeReport // the last one, nil before any
 	at        time.Time
 	addr      string // where it answered
+	commit    uint64 // what its state was to hold at that moment
 	roundTrip time.Duration
 	offset    time.Duration // its clock less this node's
 	clock     int64         // this node's at that moment, in milliseconds
@@ -126,7 +127,7 @@ func (n *Node) pollMember(ctx context.Context, id raft.ServerID, line *poll) {
 			p.hangUp()
 			return
 		}
-		p.report, p.at, p.addr, p.problem = r, now, p.conn.addr, ""
+		p.report, p.at, p.addr, p.commit, p.problem = r, now, p.conn.addr, commit, ""
 		p.roundTrip = now.Sub(sent)
 		middle := n.config.Now().Add(-p.roundTrip / 2)
 		p.offset = time.UnixMilli(r.ClockMs).Sub(middle)

@@ -227,9 +227,15 @@ func (f *inFlight) add(bytes int, later bool) error {
 }
 
 func (f *inFlight) any() bool {
+	entries, _ := f.now()
+	return entries > 0
+}
+
+// now is what is in flight at this moment.
+func (f *inFlight) now() (entries int, bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.entries > 0
+	return f.entries, f.bytes
 }
 
 func (f *inFlight) remove(bytes int) {

@@ -47,6 +47,7 @@ func (n *Node) openState(dir string) (err error) {
 		id.Corrupt = err.Error()
 	}
 	n.logger.Error("the state is replaced", "because", id.Corrupt)
+	n.metrics.replacedAt.Set(unixSeconds(time.Now()))
 	if err := n.putAside(dir, &id); err != nil {
 		return fmt.Errorf("replace the state: %w", err)
 	}

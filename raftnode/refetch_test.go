@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
@@ -108,10 +109,13 @@ func TestNodeThatDivergedFetchesTheState(t *testing.T) {
 	mustCommit(t, c.nodes[c.leader()], "a", 0)
 	<-c.nodes[bad].Stopped()
 	c.stop(bad)
+	registry := prometheus.NewRegistry()
+	c.configs[bad].Registerer = registry
 	ready(t, c.start(bad))
 	mustCommit(t, c.nodes[c.leader()], "b", 0)
 	c.settled()
 	require.Empty(t, c.nodes[bad].identity.Load().Corrupt)
+	require.Positive(t, sample(t, registry, "cpnode_state_replaced_timestamp_seconds", ""))
 }
 
 // Without anyone to fetch from the node waits, and says so; it answers no reads.

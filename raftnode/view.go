@@ -23,6 +23,14 @@ const (
 	Stale
 )
 
+// String is the level as clients write it.
+func (l Level) String() string {
+	if l == Stale {
+		return "stale"
+	}
+	return "linearizable"
+}
+
 // ReadOptions say what a read asks for.
 type ReadOptions struct {
 	Level Level
@@ -53,28 +61,36 @@ const staleRetry = 5 * time.Millisecond
 // *ops.Error with NOT_CAUGHT_UP when the wait took ReadTimeout, with
 // SHUTTING_DOWN or NODE_CORRUPT; ctx's; fn's.
 func (n *Node) View(ctx context.Context, o ReadOptions, fn func(*store.ReadTx) error) (ReadInfo, error) {
-	if err := n.serving(); err != nil {
+	info, err := n.awaitLevel(ctx, o)
+	n.metrics.read(o.Level, err)
+	if err != nil {
 		return ReadInfo{}, err
 	}
+	return info, n.view(func(tx *store.ReadTx) error {
+		info.AppliedIndex = tx.Meta().AppliedIndex
+		return fn(tx)
+	})
+}
+
+// awaitLevel returns once this node's state is good enough.
+func (n *Node) awaitLevel(ctx context.Context, o ReadOptions) (info ReadInfo, err error) {
+	if err := n.serving(); err != nil {
+		return info, err
+	}
 	if err := n.stateHere(); err != nil {
-		return ReadInfo{}, err
+		return info, err
 	}
 	wait, cancel := context.WithTimeout(ctx, n.config.ReadTimeout)
 	defer cancel()
-	var info ReadInfo
-	var err error
 	if o.Level == Linearizable {
 		err = n.awaitConfirmed(wait)
 	} else {
 		info.Staleness, err = n.awaitFresh(wait, o)
 	}
 	if err != nil {
-		return ReadInfo{}, n.readError(ctx, err)
+		err = n.readError(ctx, err)
 	}
-	return info, n.view(func(tx *store.ReadTx) error {
-		info.AppliedIndex = tx.Meta().AppliedIndex
-		return fn(tx)
-	})
+	return info, err
 }
 
 // view reads the state; damage found on the way stops the node.

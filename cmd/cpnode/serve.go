@@ -17,6 +17,7 @@ import (
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/cmd/cpnode/config"
 	"github.com/cpnode/cpnode/raftnode"
+	"github.com/cpnode/cpnode/raftnode/raftmetrics"
 )
 
 // shutdownTimeout is how long requests that are being answered may take at the
@@ -39,8 +40,10 @@ func serve(cmd *cobra.Command, c config.Config) (err error) {
 	if objects != nil {
 		defer func() { err = errors.Join(err, objects.Close()) }() // after the node, whose workers use it
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry, err := newRegistry()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	c.Node.Logger, c.Node.Registerer, c.Node.HTTPAdvertise = logger, registry, httpAdvertise(c, listener.Addr())
 	node, err := raftnode.Open(c.Node)
 	if err != nil {
@@ -53,6 +56,14 @@ func serve(cmd *cobra.Command, c config.Config) (err error) {
 	go func() { served <- server.Serve(listener) }()
 	greet(cmd.OutOrStdout(), c, node, listener.Addr())
 	return errors.Join(await(cmd.Context(), logger, node, served), shutDown(server, node))
+}
+
+// newRegistry has what is measured of the process: by Go, by its system, and by the
+// raft of the one node that it runs.
+func newRegistry() (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r, raftmetrics.Register(r)
 }
 
 // await returns when it is time to stop, with the reason unless that is a signal.

@@ -64,6 +64,7 @@ func TestPruneIsBoundedAndFair(t *testing.T) {
 	}
 
 	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_work_remains"))
+	require.Equal(t, 1.0, c.value("cpnode_consolidation_pruner_saturated_cycles_total"))
 	ended, end := context.WithCancel(t.Context())
 	end()
 	p.Run(ended)

@@ -55,6 +55,7 @@ func TestRetentionOnce(t *testing.T) {
 	require.Equal(t, RetentionTotals{Partitions: 4, BatchesDeleted: 7, BytesDeleted: 700}, totals, "two and two by size, three by age as the cap allows")
 	require.Equal(t, []int64{20, 0, 20, 30, 0, 0}, []int64{c.logStart(1, 0), c.logStart(1, 1), c.logStart(1, 2), c.logStart(2, 0), c.logStart(3, 0), c.logStart(4, 0)})
 	require.Equal(t, 7.0, c.value("cpnode_retention_enforcer_deleted_batches_total"))
+	require.Equal(t, 1.0, c.value("cpnode_retention_enforcer_capped_turns_total"))
 	require.Equal(t, 2, c.called("enforce-retention"), "four partitions, two a request")
 }
 

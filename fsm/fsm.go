@@ -70,6 +70,8 @@ type FSM struct {
 	reached atomic.Uint64 // last entry that was answered
 	applied atomic.Uint64 // last entry that readers see; behind reached while some are held
 	level   atomic.Uint64 // feature level of the state
+	events  atomic.Uint64 // number of the last event that was answered
+	shown   atomic.Uint64 // number of the last event that readers see
 
 	mu    sync.Mutex
 	moved chan struct{} // closed when an index moves or the FSM stops; nil while nobody waits
@@ -99,6 +101,8 @@ func (f *FSM) load() error {
 			return err
 		}
 		f.level.Store(tx.Meta().FeatureLevel)
+		f.events.Store(tx.Meta().LastEventSeq)
+		f.shown.Store(tx.Meta().LastEventSeq)
 		f.reached.Store(tx.Meta().AppliedIndex)
 		f.advance(tx.Meta().AppliedIndex)
 		return nil
@@ -262,6 +266,7 @@ func (f *FSM) bring(answers []any) (err error) {
 		}
 	}
 	f.level.Store(h.tx.Meta().FeatureLevel)
+	f.events.Store(h.tx.Meta().LastEventSeq)
 	return nil
 }
 
@@ -270,9 +275,11 @@ func (f *FSM) commit() error {
 	h := &f.held
 	tx := h.tx
 	h.tx = nil
+	events := tx.Meta().LastEventSeq
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("entries %d to %d: %w", h.entries[0].Index, h.entries[len(h.entries)-1].Index, err)
 	}
+	f.shown.Store(events)
 	f.advance(h.entries[len(h.entries)-1].Index)
 	for _, c := range h.checkpoints {
 		if f.onCheckpoint != nil {
@@ -295,7 +302,7 @@ func applyOne(tx *store.WriteTx, entry *raft.Log) (Result, error) {
 	}
 	var err error
 	if r.Value, err = carryOutOne(tx, entry); err == nil {
-		tx.SetApplied(entry.Index, entry.Term)
+		err = tx.SetApplied(entry.Index, entry.Term)
 	}
 	return r, err
 }
@@ -387,6 +394,30 @@ func (f *FSM) Wait(ctx context.Context, index uint64) error {
 		}
 	}
 	return nil
+}
+
+// Events is the number of the last event (store.Event) among the entries that were
+// answered: while it stays, so do all topics, brokers and registrations.
+func (f *FSM) Events() uint64 { return f.events.Load() }
+
+// AwaitEvents returns once readers see an event with a number above seq, or with ctx's
+// error, or with why the FSM has stopped. Unlike Wait it lets held entries take their
+// time: nobody waits for what a watcher reads.
+func (f *FSM) AwaitEvents(ctx context.Context, seq uint64) error {
+	for {
+		moved := f.next()
+		if f.shown.Load() > seq {
+			return nil
+		}
+		if err := f.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // next is closed when an index moves the next time, or the FSM stops.

@@ -46,6 +46,7 @@ func sampleCommands() []Command {
 		&pruneLog{log: key, highestRemote: 50, maxBatches: 60},
 		&purgeLogs{empty: true, after: beforeAllLogs, end: store.DeletedLog{DeletedAt: 1_700_000_000_000, Key: key}, left: math.MaxInt64, rows: 70},
 		&raiseFeatureLevel{level: 300},
+		&setEventHistory{events: 100_000},
 		&repairLogs{[]RepairLog{{idA, 1, 80}, {idB, 2, 0}}},
 	}
 }

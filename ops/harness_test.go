@@ -117,7 +117,7 @@ func (n *node) propose(cmd ops.Command, nowMs int64) (any, error) {
 // apply carries out entries in one transaction.
 func (n *node) apply(entries ...[]byte) (results []any, err error) {
 	err = n.store.Update(func(tx *store.WriteTx) error {
-		for _, data := range entries {
+		for i, data := range entries {
 			e, err := ops.Decode(data)
 			if err != nil {
 				return err
@@ -127,11 +127,15 @@ func (n *node) apply(entries ...[]byte) (results []any, err error) {
 				return err
 			}
 			results = append(results, result)
+			if err := tx.SetApplied(n.index+uint64(i)+1, 1); err != nil {
+				return err
+			}
 		}
-		n.index += uint64(len(entries))
-		tx.SetApplied(n.index, 1)
 		return nil
 	})
+	if err == nil {
+		n.index += uint64(len(entries))
+	}
 	return results, err
 }
 

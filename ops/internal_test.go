@@ -83,7 +83,7 @@ func TestInternalOperationsAreNoClientsBusiness(t *testing.T) {
 	for _, op := range ops.All() {
 		require.False(t, op.IsInternal(), op.Name)
 	}
-	for _, name := range []string{"checkpoint-digest", "raise-feature-level"} {
+	for _, name := range []string{"checkpoint-digest", "raise-feature-level", "set-event-history"} {
 		op, ok := ops.Lookup(name)
 		require.True(t, ok)
 		require.True(t, op.IsInternal() && op.IsWrite())

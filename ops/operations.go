@@ -35,6 +35,8 @@ func init() {
 	// Proposed by nodes alone.
 	internal[checkpointDigest]("checkpoint-digest", "Note the digest of the state at one entry.")
 	internal[raiseFeatureLevel]("raise-feature-level", "Raise the level of what may be logged.")
+	internal[setEventHistory]("set-event-history", "Set how many changes are kept for watchers.")
+	registry["set-event-history"].FeatureLevel = 2
 }
 
 // read registers a query by the types of its request and answer.

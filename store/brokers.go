@@ -38,6 +38,7 @@ func (tx *ReadTx) scan(b bucket, from []byte, fn func(key, payload []byte) (bool
 
 // PutBroker writes the row of a broker.
 func (tx *WriteTx) PutBroker(id int32, b Broker) error {
+	tx.changed(rowRef{kind: KindBroker, broker: id})
 	created, err := tx.brokers.write(tx, id, b)
 	if created {
 		tx.meta.Totals.Brokers++

@@ -23,7 +23,8 @@ const (
 	bucketRegistrations bucket = 15 // topic id, partition -> Registration
 	bucketReplicas      bucket = 16 // broker id, topic id, partition -> whether it is in the ISR
 	bucketSealProducers bucket = 17 // topic id, partition -> producers that the seal came with
-	bucketCount                = 18
+	bucketEvents        bucket = 18 // index of a log entry -> Event
+	bucketCount                = 19
 )
 
 // bucketTable is the only place where bucket names are spelled.
@@ -58,6 +59,7 @@ var bucketTable = [bucketCount]struct {
 	bucketRegistrations: {name: "registrations", logical: true, late: true},
 	bucketReplicas:      {name: "replicas", late: true},
 	bucketSealProducers: {name: "seal_producers", logical: true, late: true},
+	bucketEvents:        {name: "events", logical: true, fill: 1, late: true},
 }
 
 // metaKey is the one key of bucketMeta.

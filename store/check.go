@@ -105,6 +105,7 @@ func (c *checker) run() {
 	c.checkBrokers()
 	c.checkRegistrations()
 	c.checkSealProducers()
+	c.checkEvents()
 	c.checkIndexes()
 	if c.totals != c.meta.Totals {
 		c.problem("totals: stored %+v, counted %+v", c.meta.Totals, c.totals)

@@ -19,6 +19,7 @@ func variedState(t testing.TB, commits int) (path string, busy LogKey) {
 		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30) })
 	}
 	update(t, w.s, func(tx *WriteTx) {
+		tx.SetFeatureLevel(eventLevel)
 		w.trim(tx, w.logs[0], 17)
 		w.trim(tx, w.logs[1], len(w.logs[1].batches))
 		w.trim(tx, w.logs[5], 40)
@@ -37,7 +38,7 @@ func variedState(t testing.TB, commits int) (path string, busy LogKey) {
 		w.commitNothing(tx)
 		sampleSwitch(t, tx)
 		require.NoError(t, tx.DropReplay(2))
-		tx.SetApplied(77, 3)
+		require.NoError(t, tx.SetApplied(77, 3))
 		tx.SetClock(w.now)
 	})
 	require.NoError(t, w.s.Close())

@@ -23,7 +23,7 @@ func TestCompact(t *testing.T) {
 		}
 	})
 	for range 200 {
-		update(t, s, func(tx *WriteTx) { w.commit(tx, 30); tx.SetApplied(tx.Meta().AppliedIndex+1, 1) })
+		update(t, s, func(tx *WriteTx) { w.commit(tx, 30); require.NoError(t, tx.SetApplied(tx.Meta().AppliedIndex+1, 1)) })
 	}
 	for _, l := range w.logs {
 		update(t, s, func(tx *WriteTx) { w.trim(tx, l, len(l.batches)-10) })

@@ -103,9 +103,10 @@ func (h *history) run(t fataler, s *store.Store, nowMs int64, w ops.Write) {
 
 func applyEntry(s *store.Store, index uint64, e ops.Entry) (result any, err error) {
 	err = s.Update(func(tx *store.WriteTx) error {
-		result, err = ops.Apply(tx, e)
-		tx.SetApplied(index, 1)
-		return err
+		if result, err = ops.Apply(tx, e); err != nil {
+			return err
+		}
+		return tx.SetApplied(index, 1)
 	})
 	return result, err
 }

@@ -96,6 +96,7 @@ var dumpTable = [bucketCount]struct {
 	bucketRegistrations: {logKeySize, logOfKey, registrationValues},
 	bucketReplicas:      {replicaKeySize, replicaOfKey, replicaValues},
 	bucketSealProducers: {logKeySize, logOfKey, sealProducerValues},
+	bucketEvents:        {eventKeySize, eventOfKey, eventValues},
 }
 
 func dumpBlock(key, payload []byte, row func(Row) error) error {

@@ -47,3 +47,38 @@ func sealProducerValues(key, payload []byte) (values, error) {
 	}
 	return values{"producer_states": states}, err
 }
+
+func eventOfKey(k []byte) values { return values{"index": decodeID(k)} }
+
+// eventValues shows each change as the row that it is of; a null value is a topic that
+// was deleted.
+func eventValues(key, payload []byte) (values, error) {
+	var e Event
+	changes := []values{}
+	err := readEvent(key, payload, &e, func(kind Kind, key, row []byte) error {
+		of := eventDump[kind]
+		change := values{"bucket": of.bucket.String(), "key": of.key(key), "value": nil}
+		changes = append(changes, change)
+		if kind == KindRegistration {
+			change["origin"], row = Origin(row[0]).String(), row[1:]
+		}
+		if len(row) == 0 {
+			return nil
+		}
+		value, err := of.value(key, row)
+		change["value"] = value
+		return err
+	})
+	return values{"seq": e.Seq, "changes": changes}, err
+}
+
+// eventDump says how changes decode, as dumpTable does for rows.
+var eventDump = [...]struct {
+	bucket bucket
+	key    func([]byte) values
+	value  func(key, payload []byte) (values, error)
+}{
+	KindTopic:        {bucketTopics, topicOfKey, topicValues},
+	KindBroker:       {bucketBrokers, brokerOfKey, brokerValues},
+	KindRegistration: {bucketRegistrations, logOfKey, registrationValues},
+}

@@ -217,6 +217,9 @@ type Meta struct {
 	ClusterID     [16]byte
 	Digest        Digest
 	Totals        Totals
+	LastEventSeq  uint64 // number of the newest event
+	EventsFrom    uint64 // every event above this index is there
+	EventHistory  uint64 // events kept; 0 is DefaultEventHistory
 }
 
 // SchemaVersion is the layout that this package reads and writes.

@@ -22,6 +22,7 @@ import "encoding/binary"
 //	registrations  | topic id 16 | partition 4 |
 //	replicas       | broker id 4 | topic id 16 | partition 4 |
 //	seal_producers | topic id 16 | partition 4 |
+//	events         | index 8 |
 //
 // Times have their sign bit flipped, so that those before 1970 sort first.
 const (
@@ -33,6 +34,7 @@ const (
 	fileKeySize        = 8
 	deletingKeySize    = 16
 	producerKeySize    = 16
+	eventKeySize       = 8
 	fenceTimeKeyPrefix = 8
 	brokerKeySize      = 4
 	replicaKeySize     = 24

@@ -58,6 +58,7 @@ func (tx *WriteTx) CreateLog(k LogKey, l Log) error {
 		return corrupt(bucketTopics, k.Topic[:], "topic of a new log is missing")
 	}
 	t.Logs++
+	tx.changed(topicRef(k.Topic))
 	if _, err := tx.topics.write(tx, k.Topic, t); err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ func boot(id string) Options {
 func died(t *testing.T, o Options) (dir string) {
 	w := newWorldAt(t, o)
 	for i := range 5 {
-		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30); tx.SetApplied(uint64(i+1), 1) })
+		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30); require.NoError(t, tx.SetApplied(uint64(i+1), 1)) })
 	}
 	p, err := w.s.Point(nil)
 	require.NoError(t, err)
 	require.NoError(t, p.Commit(func([]byte) ([]byte, error) { return []byte("five"), nil }))
 	for i := range 2 {
-		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30); tx.SetApplied(uint64(i+6), 1) })
+		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30); require.NoError(t, tx.SetApplied(uint64(i+6), 1)) })
 	}
 	require.EqualValues(t, 2, w.s.Unrecorded())
 	return copyOf(t, filepath.Dir(w.s.path))
@@ -213,7 +213,7 @@ func readFileSlots(path string) ([2]*Record, error) {
 // TestFailedSyncEndsTheStore: the kernel may have dropped what it could not write.
 func TestFailedSyncEndsTheStore(t *testing.T) {
 	w := newWorldAt(t, boot("a"))
-	update(t, w.s, func(tx *WriteTx) { w.commit(tx, 3); tx.SetApplied(1, 1) })
+	update(t, w.s, func(tx *WriteTx) { w.commit(tx, 3); require.NoError(t, tx.SetApplied(1, 1)) })
 	p, err := w.s.Point(nil)
 	require.NoError(t, err)
 	require.NoError(t, w.s.file.Close()) // what an fsync says that fails

@@ -72,6 +72,7 @@ func (tx *WriteTx) PutRegistration(k LogKey, r Registration) error {
 	if err := tx.indexReplicas(k, &old, &r); err != nil {
 		return err
 	}
+	tx.changed(rowRef{kind: KindRegistration, log: k})
 	_, err = tx.registrations.write(tx, k, r)
 	return err
 }
@@ -86,6 +87,7 @@ func (tx *WriteTx) countRegistration(id TopicID) error {
 	}
 	t.Registrations++
 	tx.meta.Totals.Registrations++
+	tx.changed(topicRef(id))
 	_, err = tx.topics.write(tx, id, t)
 	return err
 }

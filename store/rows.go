@@ -272,12 +272,12 @@ func appendMeta(b []byte, m *Meta) []byte {
 	for _, v := range []int64{t.Topics, t.LiveLogs, t.DeletedLogs, t.Batches, t.FilesUploaded, t.FilesDeleting, t.Replays, t.ProducerStates, t.Fences} {
 		b = binary.AppendVarint(b, v)
 	}
-	if m.LastEpoch == 0 && t.Brokers|t.Registrations == 0 { // earlier releases read no further
-		return b
+	late := []uint64{m.LastEpoch, m.LastEventSeq, m.EventsFrom, m.EventHistory, uint64(t.Brokers), uint64(t.Registrations), uint64(t.Leaderless)}
+	if !slices.ContainsFunc(late, func(v uint64) bool { return v != 0 }) {
+		return b // earlier releases read no further
 	}
-	b = binary.AppendUvarint(b, m.LastEpoch)
-	for _, v := range []int64{t.Brokers, t.Registrations, t.Leaderless} {
-		b = binary.AppendVarint(b, v)
+	for _, v := range late {
+		b = binary.AppendUvarint(b, v)
 	}
 	return b
 }
@@ -295,7 +295,8 @@ func decodeMeta(payload []byte) (Meta, error) {
 		*v = r.int()
 	}
 	if len(r.buf) > 0 {
-		m.LastEpoch, t.Brokers, t.Registrations, t.Leaderless = r.uint(), r.int(), r.int(), r.int()
+		m.LastEpoch, m.LastEventSeq, m.EventsFrom, m.EventHistory = r.uint(), r.uint(), r.uint(), r.uint()
+		t.Brokers, t.Registrations, t.Leaderless = int64(r.uint()), int64(r.uint()), int64(r.uint())
 	}
 	return m, r.done(bucketMeta, metaKey)
 }

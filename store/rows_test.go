@@ -18,6 +18,7 @@ var updateGolden = flag.Bool("update", false, "write testdata/rows.golden anew")
 func sampleState(t testing.TB, s *Store) {
 	a, b := TopicID{0xaa, 15: 1}, TopicID{0xbb, 15: 2}
 	update(t, s, func(tx *WriteTx) {
+		tx.SetFeatureLevel(eventLevel)
 		tx.SetClusterID([16]byte{0xc0, 0xff, 0xee})
 		tx.SetClock(1_700_000_000_123)
 		require.NoError(t, tx.PutTopic(a, Topic{Name: "orders", Origin: OriginClassic, CreatedAt: 1_700_000_000_000,
@@ -54,7 +55,7 @@ func sampleState(t testing.TB, s *Store) {
 		require.NoError(t, tx.PutProducer(l.ID, 1<<33, p))
 		require.NoError(t, tx.PutFence("wal/late", 1_700_000_600_000))
 		sampleSwitch(t, tx)
-		tx.SetApplied(1234, 5)
+		require.NoError(t, tx.SetApplied(1234, 5))
 	})
 }
 

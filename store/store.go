@@ -364,10 +364,8 @@ func (s *Store) begin() (*WriteTx, error) {
 	tx.producers.slots = map[producerKey]*slot[Producer]{}
 	tx.brokers.slots = map[int32]*slot[Broker]{}
 	tx.registrations.slots = map[LogKey]*slot[Registration]{}
-	for b, t := range bucketTable {
-		if t.fill > 0 {
-			tx.bucket(bucket(b)).FillPercent = t.fill
-		}
+	for b := range bucket(bucketCount) {
+		tx.fill(b)
 	}
 	return tx, nil
 }

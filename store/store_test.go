@@ -25,7 +25,7 @@ func TestNewStore(t *testing.T) {
 func TestMetaSurvivesReopen(t *testing.T) {
 	s := openTest(t)
 	update(t, s, func(tx *WriteTx) {
-		tx.SetApplied(12, 3)
+		require.NoError(t, tx.SetApplied(12, 3))
 		tx.SetClock(900)
 		tx.SetClock(800) // never goes back
 		tx.SetClusterID([16]byte{4})
@@ -48,7 +48,7 @@ func TestFailedUpdateLeavesNothing(t *testing.T) {
 		other := *w
 		other.logs = []*plainLog{{key: w.logs[0].key}}
 		other.commit(tx, 200)
-		tx.SetApplied(99, 9)
+		require.NoError(t, tx.SetApplied(99, 9))
 		return boom
 	})
 	require.ErrorIs(t, err, boom)

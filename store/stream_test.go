@@ -41,9 +41,9 @@ func metaOf(t testing.TB, s *Store) (m Meta) {
 func twoWorlds(t testing.TB) (from, to *world) {
 	from, to = newWorld(t, 1, 5), newWorld(t, 2, 3)
 	for range 40 {
-		update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); tx.SetApplied(70, 4) })
+		update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); require.NoError(t, tx.SetApplied(70, 4)) })
 	}
-	update(t, to.s, func(tx *WriteTx) { to.commit(tx, 30); tx.SetApplied(9, 1) })
+	update(t, to.s, func(tx *WriteTx) { to.commit(tx, 30); require.NoError(t, tx.SetApplied(9, 1)) })
 	return from, to
 }
 
@@ -58,7 +58,7 @@ func TestSnapshotAndInstall(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
 		_, err := io.Copy(&writeSlowly{w, func() {
-			update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); tx.SetApplied(71, 4) })
+			update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); require.NoError(t, tx.SetApplied(71, 4)) })
 		}}, snap)
 		w.CloseWithError(err)
 	}()
@@ -291,7 +291,7 @@ func TestDetachedSnapshot(t *testing.T) {
 		require.NoError(t, snap.Detach())
 		require.NoError(t, snap.Detach())
 		for i := range 50 { // would hold on to every page, and must not show
-			update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); tx.SetApplied(uint64(71+i), 4) })
+			update(t, from.s, func(tx *WriteTx) { from.commit(tx, 30); require.NoError(t, tx.SetApplied(uint64(71+i), 4)) })
 		}
 		_, err = io.Copy(&got, snap)
 		require.NoError(t, err)

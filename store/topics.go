@@ -49,6 +49,7 @@ func (tx *ReadTx) Topics(after TopicID, fn func(TopicID, *Topic) (bool, error)) 
 
 // PutTopic writes the row of a live topic. The name of an existing one must not change.
 func (tx *WriteTx) PutTopic(id TopicID, t Topic) error {
+	tx.changed(topicRef(id))
 	created, err := tx.topics.write(tx, id, t)
 	if err != nil || !created {
 		return err
@@ -73,6 +74,7 @@ func (tx *WriteTx) SoftDeleteTopic(id TopicID, nowMs int64) (int64, error) {
 		return 0, err
 	}
 	t.Registrations = 0
+	tx.changed(topicRef(id))
 	if t.Logs == 0 {
 		_, err := tx.topics.remove(tx, id)
 		return 0, err

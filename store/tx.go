@@ -31,10 +31,11 @@ type ReadTx struct {
 // any of its methods it must be rolled back: part of a change may be staged.
 type WriteTx struct {
 	ReadTx
-	store   *Store // nil once it has ended
-	arena   *arena
-	tails   map[uint64]*tail
-	changes uint64
+	store       *Store // nil once it has ended
+	arena       *arena
+	tails       map[uint64]*tail
+	changes     uint64
+	changedRows []rowRef // by the present entry
 }
 
 type producerKey struct {
@@ -123,11 +124,19 @@ func (tx *WriteTx) putRaw(b bucket, key, payload []byte) error {
 		if _, err := tx.btx.CreateBucket([]byte(b.String())); err != nil {
 			return fmt.Errorf("make bucket %s: %w", b, err)
 		}
+		tx.fill(b)
 	}
 	if err := tx.bucket(b).Put(key, row); err != nil {
 		return fmt.Errorf("write to bucket %s: %w", b, err)
 	}
 	return nil
+}
+
+// fill says how full pages are left when they split, for the rest of the transaction.
+func (tx *WriteTx) fill(b bucket) {
+	if percent := bucketTable[b].fill; percent > 0 && tx.bucket(b) != nil {
+		tx.bucket(b).FillPercent = percent
+	}
 }
 
 // delete removes a row, which must exist.
@@ -156,17 +165,15 @@ func (tx *WriteTx) deleteRaw(b bucket, key []byte) error {
 // was changed nothing.
 func (tx *WriteTx) Changes() uint64 { return tx.changes }
 
-// SetApplied records the log entry that the transaction brings the state to.
-func (tx *WriteTx) SetApplied(index, term uint64) {
-	tx.meta.AppliedIndex, tx.meta.AppliedTerm = index, term
-}
-
 // SetClock moves the state's clock, which never goes back: an earlier time is ignored.
 func (tx *WriteTx) SetClock(ms int64) { tx.meta.LastClockMs = max(tx.meta.LastClockMs, ms) }
 
 // SetFeatureLevel sets the level of what may be logged and of how rows are written.
 func (tx *WriteTx) SetFeatureLevel(level uint64) {
 	tx.changes++
+	if tx.meta.FeatureLevel < eventLevel && (tx.meta.LastLogID > 0 || tx.meta.Totals.Topics > 0) {
+		tx.meta.EventsFrom = tx.meta.AppliedIndex // what is there came without events
+	}
 	tx.meta.FeatureLevel = level
 }
 

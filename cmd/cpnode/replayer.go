@@ -115,8 +115,7 @@ func (r *replayer) apply(cmd ops.Command, nowMs int64) (result any, err error) {
 			return err
 		}
 		r.index++
-		tx.SetApplied(r.index, 1)
-		return nil
+		return tx.SetApplied(r.index, 1)
 	})
 	return result, err
 }

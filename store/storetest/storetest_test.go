@@ -12,7 +12,7 @@ import (
 func TestOpenAndCheck(t *testing.T) {
 	s := storetest.Open(t)
 	require.NoError(t, s.Update(func(tx *store.WriteTx) error {
-		tx.SetApplied(5, 2)
+		require.NoError(t, tx.SetApplied(5, 2))
 		return tx.PutFence("wal/a", 10)
 	}))
 	require.NoError(t, s.Close())

@@ -302,7 +302,8 @@ func TestCloseTwice(t *testing.T) {
 }
 
 // files are the names of the segments in a directory.
-func files(t require.TestingT, dir string) []string {
+func files(t testing.TB, dir string) []string {
+	t.Helper()
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	var names []string

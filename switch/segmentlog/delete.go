@@ -9,9 +9,10 @@ import (
 )
 
 // DeleteBelow deletes every segment with End <= offset but the active one. First the local
-// log start advances, on disk too, then the files go, the oldest first. Log start, high
-// watermark and epochs stay. After ErrStorage it may be repeated, and so after a crash, from
-// which Open finishes what was begun. Errors: ErrStorage, ErrClosed.
+// log start advances, on disk too, then the files go, the oldest first. Log start and
+// epochs stay; the high watermark is raised to the local log start, since only what was
+// committed may be deleted, even if this replica has not heard so. After ErrStorage it may be
+// repeated; after a crash Open finishes what was begun. Errors: ErrStorage, ErrClosed.
 func (l *Log) DeleteBelow(offset int64) error {
 	l.write.Lock()
 	defer l.write.Unlock()
@@ -42,6 +43,7 @@ func (l *Log) doom(offset int64) {
 	l.doomed = append(l.doomed, l.segments[:n]...)
 	l.segments = l.segments[n:]
 	l.localStart = max(l.localStart, l.segments[0].base)
+	l.highWatermark = max(l.highWatermark, l.localStart)
 	l.generation++
 }
 

@@ -302,8 +302,7 @@ func TestCloseTwice(t *testing.T) {
 }
 
 // files are the names of the segments in a directory.
-func files(t testing.TB, dir string) []string {
-	t.Helper()
+func files(t require.TestingT, dir string) []string {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	var names []string

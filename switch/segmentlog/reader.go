@@ -20,7 +20,7 @@ type Reader struct {
 }
 
 // readAhead is the buffer of a Reader in bytes.
-const readAhead = 32 << 10
+const readAhead = 16 << 10
 
 // NewReader reads r, whose first byte is at the given position of the file name, and the
 // first of a batch. Errors name both.

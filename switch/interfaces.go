@@ -74,7 +74,8 @@ type LocalLog interface {
 
 	// Read returns whole batches in order, the first being the one that owns offset. Only
 	// batches with NextOffset() <= limit; of those at least one, and more while maxBytes of
-	// payload allow. None at or beyond limit or EndOffset. ErrNotLocal, ErrBeyondEnd.
+	// payload allow and the segment goes on. None at or beyond limit or EndOffset.
+	// ErrNotLocal, ErrBeyondEnd.
 	Read(offset, limit int64, maxBytes int) ([]Batch, error)
 	// Append is the leader's: it assigns the next offsets to a classic batch, and returns
 	// the first of them. ErrSealed.
@@ -83,8 +84,12 @@ type LocalLog interface {
 	// the leader, or consolidated. A sealed log takes them too, since followers of a pending
 	// switch keep fetching.
 	AppendBatches(batches []Batch) error
-	// SetHighWatermark raises the high watermark, to at most EndOffset; lower ones are ignored.
+	// SetHighWatermark raises the high watermark, to at most EndOffset; a lower one is ignored.
 	SetHighWatermark(offset int64) error
+
+	// SetLogStart raises LogStartOffset, and LocalLogStartOffset if that is below; a lower
+	// offset is ignored. Nothing is deleted.
+	SetLogStart(offset int64) error
 
 	// Seal makes Append fail; Unseal lets it work again. Both may be repeated. A log is
 	// opened unsealed: the gate seals it before the broker may lead.
@@ -98,7 +103,8 @@ type LocalLog interface {
 	// below LocalLogStartOffset empties the log, which goes on at offset.
 	Truncate(offset int64) error
 	// RestartAt drops all local records: the log goes on at offset, with logStart and epochs
-	// as they are elsewhere. It is for a log that cannot be filled up from its beginning.
+	// as they are elsewhere, less those that begin at offset or later. It is for a log that
+	// cannot be filled up from its beginning.
 	RestartAt(offset, logStart int64, epochs []EpochStart) error
 	// DeleteBelow deletes every segment with End <= offset but the active one, without a look
 	// at retention. LocalLogStartOffset advances, durably, before the first file vanishes;
@@ -149,6 +155,7 @@ type Fetchers interface {
 
 // LogDirFailureHandler takes what a disk refused. It is called without any lock of the
 // gate, from a goroutine of the gate or of the caller of Gate.Apply: never from a fetcher.
+// What appends, reads and moves meet is returned to their caller.
 type LogDirFailureHandler interface {
 	LogDirFailed(p ops.LogRef, err error)
 }

@@ -63,18 +63,23 @@ type retentionSteps struct {
 
 // Next answers from the log's row alone when the oldest batch stays.
 func (s *retentionSteps) Next(tx *store.ReadTx, nowMs int64) (Command, error) {
-	cmd := s.command
-	cmd.asOfMs = s.began.asOf(nowMs)
-	l, ok, err := tx.LiveLog(cmd.log)
+	s.command.asOfMs = s.began.asOf(nowMs)
+	l, ok, err := tx.LiveLog(s.command.log)
 	if err != nil {
 		return nil, err
 	}
-	if ok && cmd.expired(&l) {
-		cmd.maxBatches = min(s.rows, s.left)
-		return &cmd, nil
+	if ok && s.command.expired(&l) {
+		return s.Again(), nil
 	}
 	s.add(trimmed{exists: ok, logStart: l.LogStartOffset})
 	return nil, nil
+}
+
+// Again needs no look: the last part said that batches are left.
+func (s *retentionSteps) Again() Command {
+	cmd := s.command
+	cmd.maxBatches = min(s.rows, s.left)
+	return &cmd
 }
 
 // Took goes on while batches should go and the client's cap allows.

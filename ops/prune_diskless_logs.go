@@ -71,12 +71,17 @@ func (s *pruneSteps) Next(tx *store.ReadTx, _ int64) (Command, error) {
 		return nil, err
 	}
 	if has && first.LastOffset <= s.command.highestRemote || s.command.start(&l, &first, has) > l.LogStartOffset {
-		cmd := s.command
-		cmd.maxBatches = min(s.rows, s.left)
-		return &cmd, nil
+		return s.Again(), nil
 	}
 	s.add(trimmed{exists: true, logStart: l.LogStartOffset})
 	return nil, nil
+}
+
+// Again needs no look: the last part said that batches are left.
+func (s *pruneSteps) Again() Command {
+	cmd := s.command
+	cmd.maxBatches = min(s.rows, s.left)
+	return &cmd
 }
 
 // Took goes on while batches should go and the client's cap allows.

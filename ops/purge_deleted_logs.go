@@ -38,6 +38,7 @@ type purgeSteps struct {
 	command purgeLogs
 	begun   bool
 	capped  bool
+	full    bool // the last part took as many batches as it might
 	answer  PurgeDeletedLogsResponse
 }
 
@@ -83,7 +84,17 @@ func (s *purgeSteps) Took(result any) bool {
 	s.answer.FilesMarked += r.files
 	s.command.left -= r.batches
 	s.command.after = r.after
+	s.full = r.batches == s.command.rows
 	return !r.more
+}
+
+// Again goes on behind a part that was full, which left more of the same.
+func (s *purgeSteps) Again() Command {
+	if !s.full || s.command.left <= 0 {
+		return nil
+	}
+	cmd := s.command
+	return &cmd
 }
 
 func (s *purgeSteps) Answer() any { return &s.answer }

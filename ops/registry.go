@@ -43,6 +43,15 @@ type Steps interface {
 	Answer() any
 }
 
+// sequel is implemented by Steps whose next command can follow from the last result
+// alone. A look at the state first would make all that was answered visible, which
+// ends the state's open transaction: once for each part of a long drain.
+type sequel interface {
+	// Again is the next command, or nil when Next must look for it. It is asked after
+	// a Took that answered false.
+	Again() Command
+}
+
 // Reader calls fn with the present state.
 type Reader func(fn func(*store.ReadTx) error) error
 

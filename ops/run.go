@@ -27,10 +27,13 @@ func Run(w Write, s Settings, read Reader, clock func() int64, propose func(Comm
 	steps := w.Begin(s)
 	var out Outcome
 	for {
-		cmd, err := nextCommand(steps, read, clock)
-		if cmd == nil || err != nil {
-			out.FromRead = true
-			return out.answered(steps, err)
+		cmd := again(steps, out.Parts)
+		if cmd == nil {
+			var err error
+			if cmd, err = nextCommand(steps, read, clock); cmd == nil || err != nil {
+				out.FromRead = true
+				return out.answered(steps, err)
+			}
 		}
 		result, err := propose(cmd)
 		if err != nil {
@@ -44,6 +47,13 @@ func Run(w Write, s Settings, read Reader, clock func() int64, propose func(Comm
 			return out.answered(steps, nil)
 		}
 	}
+}
+
+func again(steps Steps, parts int) Command {
+	if s, ok := steps.(sequel); ok && parts > 0 {
+		return s.Again()
+	}
+	return nil
 }
 
 func nextCommand(steps Steps, read Reader, clock func() int64) (cmd Command, err error) {

@@ -90,6 +90,13 @@ func (s *inTurn[R, A]) Took(result any) bool {
 	return len(s.items) == 0
 }
 
+func (s *inTurn[R, A]) Again() Command {
+	if next, ok := s.present.(sequel); ok {
+		return next.Again()
+	}
+	return nil
+}
+
 func (s *inTurn[R, A]) Answer() any { return s.respond(orEmpty(s.answers)) }
 
 // together is the Steps of a write whose items share entries. An entry takes

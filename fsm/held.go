@@ -29,7 +29,7 @@ type checkpoint struct {
 const (
 	maxHeldEntries = 256
 	maxHeldBytes   = 4 << 20
-	maxHeldChanges = 8192 // rows
+	maxHeldChanges = 4096 // rows
 )
 
 func (h *held) add(entries []*raft.Log) {

@@ -29,6 +29,7 @@ type node struct {
 	log      [][]byte // every entry so far
 	fromRead bool     // the latest write was answered by reading
 	removed  int64    // the most rows that one entry removed
+	looks    int      // how often writes looked at the state
 	index    uint64
 
 	checkpoints map[uint64]store.Digest // by index, of those that were proposed here
@@ -83,7 +84,7 @@ func (n *node) run(r ops.Request, nowMs int64) (result any, err error) {
 		return nil, err
 	}
 	if w, ok := r.(ops.Write); ok {
-		out, err := ops.Run(w, n.settings, n.store.View, func() int64 { return nowMs }, func(cmd ops.Command) (any, error) { return n.propose(cmd, nowMs) })
+		out, err := ops.Run(w, n.settings, n.view, func() int64 { return nowMs }, func(cmd ops.Command) (any, error) { return n.propose(cmd, nowMs) })
 		n.fromRead = out.FromRead
 		return out.Answer, err
 	}
@@ -92,6 +93,12 @@ func (n *node) run(r ops.Request, nowMs int64) (result any, err error) {
 		return err
 	})
 	return result, err
+}
+
+// view counts how often a write looks at the state.
+func (n *node) view(fn func(*store.ReadTx) error) error {
+	n.looks++
+	return n.store.View(fn)
 }
 
 func (n *node) propose(cmd ops.Command, nowMs int64) (any, error) {

@@ -47,6 +47,6 @@ func DefaultSettings() Settings {
 	return Settings{
 		Limits: DefaultLimits(), Coalesce: true,
 		ReplayRetentionMs: 86_400_000, ForgottenKeyRetentionMs: 600_000, ObjectFenceRetentionMs: 604_800_000,
-		PurgeRows: 500, PruneRows: 500, RetentionRows: 500, DeleteRecordsRows: 500, ExpireRows: 500, ItemRows: 500,
+		PurgeRows: 250, PruneRows: 250, RetentionRows: 250, DeleteRecordsRows: 250, ExpireRows: 250, ItemRows: 500,
 	}
 }

@@ -55,6 +55,9 @@ type proposer struct {
 	ctx   context.Context
 	leads *leadership // when the write began
 	index uint64      // of the latest entry that was answered
+
+	took time.Duration // until the latest entry was answered
+	at   uint64        // of all that was proposed, which the latest entry was
 }
 
 // run carries w out. A commit of a file, the write that comes in masses, looks at
@@ -95,11 +98,13 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
+	p.giveWay()
 	entry, err := n.encode(cmd, p.index > 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.inFlight.add(len(entry), p.index > 0); err != nil {
+	began := time.Now()
+	if p.at, err = n.inFlight.add(len(entry), p.index > 0); err != nil {
 		n.metrics.proposed(err)
 		return nil, err
 	}
@@ -109,11 +114,40 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 		answered <- n.apply(entry)
 	}()
 	o := p.wait(answered)
+	p.took = time.Since(began)
 	n.metrics.proposed(o.err)
 	if o.result.Index > 0 {
 		p.index = o.result.Index
 	}
 	return o.result.Value, o.err
+}
+
+// longestPause bounds how long a write pauses between two of its entries.
+const longestPause = 20 * time.Millisecond
+
+// pause is how long to wait before the next entry: before a later one of a write for
+// as long as the one before it took, if others propose too. So a drain takes half of
+// the time at most, and what it changes in each transaction of the state, whose end
+// stalls all, is half as much.
+func (p *proposer) pause() time.Duration {
+	if p.index == 0 || p.node.inFlight.last() == p.at {
+		return 0
+	}
+	return min(p.took, longestPause)
+}
+
+func (p *proposer) giveWay() {
+	d := p.pause()
+	if d == 0 {
+		return
+	}
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-p.ctx.Done():
+	case <-p.node.ctx.Done():
+	}
 }
 
 // encode is the entry of a command, checked against what this cluster takes now.
@@ -207,23 +241,32 @@ type inFlight struct {
 	mu      sync.Mutex
 	entries int
 	bytes   int64
+	added   uint64        // entries so far
 	drained chan struct{} // nil until close; closed when nothing is in flight
 }
 
-// add counts an entry. The later ones of a write are let through: their refusal
-// would leave it half done.
-func (f *inFlight) add(bytes int, later bool) error {
+// add counts an entry and numbers it. The later ones of a write are let through:
+// their refusal would leave it half done.
+func (f *inFlight) add(bytes int, later bool) (number uint64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.drained != nil {
-		return errShuttingDown
+		return 0, errShuttingDown
 	}
 	if !later && (f.entries >= f.maxEntries || f.bytes+int64(bytes) > f.maxBytes) {
-		return ops.Errorf(ops.Overloaded, "%d log entries of %d bytes are in flight", f.entries, f.bytes)
+		return 0, ops.Errorf(ops.Overloaded, "%d log entries of %d bytes are in flight", f.entries, f.bytes)
 	}
 	f.entries++
 	f.bytes += int64(bytes)
-	return nil
+	f.added++
+	return f.added, nil
+}
+
+// last is the number of the latest entry.
+func (f *inFlight) last() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.added
 }
 
 func (f *inFlight) any() bool {

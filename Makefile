@@ -1,12 +1,12 @@
 # What a checkout needs: Go, make and git. The linter is built from tools/go.mod.
-.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover docs clean
+.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover docs rules clean
 
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 LINTER   := bin/golangci-lint
 
 help:
-	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover docs clean"
+	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover docs rules clean"
 
 all: build lint test
 
@@ -57,6 +57,12 @@ cover:
 # Writes the pages that are made from code.
 docs:
 	go run ./cmd/cpnode config reference > docs/configuration.md
+	go test ./cmd/cpnode -count=1 -run '^TestMonitoring$$/^reference$$' -update
+
+# Checks what is under deploy/; promtool is in Debian's package prometheus.
+rules:
+	promtool check config deploy/prometheus/prometheus.yml
+	promtool test rules deploy/prometheus/rules_test.yml
 
 clean:
 	rm -rf bin

@@ -116,7 +116,7 @@ func NewFileCleaner(config FileCleanerConfig, plane FileForgetter, objects objec
 	return &FileCleaner{
 		worker: w, config: config, plane: plane, objects: objects, backlog: newBacklog(m, w.Clock),
 		deleted:   m.Counter("objects_deleted_total", "Objects whose deletion the object store confirmed."),
-		bytes:     m.Counter("deleted_bytes_total", "Size of those objects."),
+		bytes:     m.Counter("deleted_bytes_total", "Size of the objects that were deleted."),
 		failed:    m.Counter("objects_failed_total", "Objects whose deletion the object store did not confirm; they are tried again."),
 		forgotten: m.Counter("files_total", "Files forgotten after their object was gone."),
 	}

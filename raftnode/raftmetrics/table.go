@@ -46,7 +46,7 @@ var table = []line{
 	{key: "raft.barrier", kind: counter, name: "barriers_total", help: "Barriers asked of raft."},
 	{key: "raft.verify_leader", kind: counter, name: "verify_leader_total", help: "Leadership checks asked of raft."},
 	{key: "raft.restore", kind: counter, name: "user_restores_total", help: "Snapshots given to raft from outside."},
-	{key: "raft.restoreUserSnapshot", kind: timer, name: "user_restore_duration_seconds", help: "Time of such a restore."},
+	{key: "raft.restoreUserSnapshot", kind: timer, name: "user_restore_duration_seconds", help: "Time to take in a snapshot given from outside."},
 	{key: "raft.state.follower", kind: counter, name: "state_changes_total", help: helpState, label: "state", value: "follower"},
 	{key: "raft.state.candidate", kind: counter, name: "state_changes_total", help: helpState, label: "state", value: "candidate"},
 	{key: "raft.state.leader", kind: counter, name: "state_changes_total", help: helpState, label: "state", value: "leader"},

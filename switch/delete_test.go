@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,7 +115,7 @@ func TestPrefixIsKeptWhileNothingIsCopied(t *testing.T) {
 	fill(t, log, 20)
 	require.NoError(t, gate.Open(ref, log))
 	b.remote.list(19)
-	b.remote.setCopying(false)
+	b.remote.SetCopying(false)
 	gate.Apply(flagged(20))
 	for range 3 {
 		gate.DeletePass(true)
@@ -122,7 +123,7 @@ func TestPrefixIsKeptWhileNothingIsCopied(t *testing.T) {
 	require.Zero(t, log.LocalLogStartOffset())
 	require.Equal(t, 1, strings.Count(lines.String(), "prefix is kept"))
 
-	b.remote.setCopying(true)
+	b.remote.SetCopying(true)
 	gate.DeletePass(true)
 	require.EqualValues(t, 20, log.LocalLogStartOffset())
 }
@@ -138,7 +139,6 @@ func TestSegmentAcrossTheSealIsLeft(t *testing.T) {
 		}
 		require.NoError(t, b.log.AppendBatches([]switchover.Batch{batch(o, epoch, "local")}))
 	}
-	b.remote.fill(t, 25)
 	b.remote.list(24)
 	b.Apply(ledBy(flagged(20), 2))
 	require.EqualValues(t, 25, b.status().End)
@@ -158,7 +158,6 @@ func TestDivergentEpochsDoNotStrandThePrefix(t *testing.T) {
 	}
 	require.NoError(t, b.log.SetHighWatermark(20))
 	require.NoError(t, b.log.SetLogStart(4))
-	b.remote.fill(t, 20)
 	b.remote.list(19)
 	b.Apply(flagged(20))
 	require.EqualValues(t, 20, b.status().End)
@@ -191,14 +190,15 @@ func TestReadRacingTheDeletion(t *testing.T) {
 	_, _, err := b.Remove(ref)
 	require.NoError(t, err)
 	began, proceed := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(proceed) })
 	config := segmentlog.DefaultConfig()
 	config.BeforeUnlink = func() {
 		close(began)
 		<-proceed
 	}
 	log := openLogWith(t, config)
+	t.Cleanup(release)
 	fill(t, log, 20)
-	b.remote.fill(t, 20)
 	require.NoError(t, b.Open(ref, log))
 	b.Apply(waiting(20))
 	b.remote.list(19)
@@ -226,7 +226,7 @@ func TestReadRacingTheDeletion(t *testing.T) {
 		p.result, p.err = b.consume(5)
 		read <- p
 	}()
-	close(proceed)
+	release()
 	got := <-read
 	require.NoError(t, got.err)
 	require.Equal(t, "remote 5", string(got.result.Batches[0].Payload))

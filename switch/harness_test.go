@@ -16,6 +16,7 @@ import (
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 	switchover "github.com/cpnode/cpnode/switch"
+	"github.com/cpnode/cpnode/switch/remotestore"
 	"github.com/cpnode/cpnode/switch/segmentlog"
 )
 
@@ -39,7 +40,7 @@ type broker struct {
 // newBroker has an empty log of the partition, and the gate's goroutines do not run.
 func newBroker(t *testing.T) *broker {
 	b := &broker{
-		t: t, clock: clockwork.NewFakeClock(), remote: newTier(), fetchers: &tasks{}, failures: &failures{}, plane: &plane{},
+		t: t, clock: clockwork.NewFakeClock(), remote: newTier(t), fetchers: &tasks{}, failures: &failures{}, plane: &plane{},
 	}
 	b.Gate = switchover.New(switchover.DefaultConfig(me), switchover.Deps{
 		Remote: b.remote, Diskless: diskless{}, Fetchers: b.fetchers, Failures: b.failures,
@@ -62,12 +63,10 @@ func openLogWith(t *testing.T, config segmentlog.Config) *segmentlog.Log {
 	return l
 }
 
-// filled is a broker whose log has the batches [0, n), and whose remote storage could have
-// others at the same offsets: payloads say which is which. Each segment has 10 batches.
+// filled is a broker whose log has the batches [0, n), 10 in a segment.
 func filled(t *testing.T, n int64) *broker {
 	b := newBroker(t)
 	fill(t, b.log, n)
-	b.remote.fill(t, n)
 	return b
 }
 
@@ -159,55 +158,46 @@ func (b *broker) requireTier(offset int64, tier switchover.Tier) {
 	require.Equal(b.t, fmt.Sprintf("%s %d", tier, offset), string(got.Batches[0].Payload))
 }
 
-// tier is remote storage: a log of its own, of which this broker's metadata lists a part.
+// tier is remote storage as one broker sees it. Its records say "remote", so that a copy is
+// told from the original.
 type tier struct {
-	mu      sync.Mutex
-	log     *segmentlog.Log
-	highest map[ops.LogRef]int64
-	copying bool
+	*remotestore.View
+	t     *testing.T
+	store *remotestore.Store
+	mu    sync.Mutex
+	logs  map[ops.LogRef]*segmentlog.Log // what was uploaded
 }
 
-func newTier() *tier { return &tier{highest: map[ops.LogRef]int64{}, copying: true} }
-
-func (r *tier) fill(t *testing.T, end int64) {
-	r.log = openLog(t)
-	for o := range end {
-		require.NoError(t, r.log.AppendBatches([]switchover.Batch{batch(o, 3, "remote")}))
-	}
+func newTier(t *testing.T) *tier {
+	store, err := remotestore.Open(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	return &tier{View: remotestore.NewView(store), t: t, store: store, logs: map[ops.LogRef]*segmentlog.Log{}}
 }
 
-// list sets the highest offset that the metadata lists of the partition.
+// list uploads one more segment of the partition, which ends with the offset highest, and
+// lets the broker know.
 func (r *tier) list(highest int64) { r.listOf(ref, highest) }
 
 func (r *tier) listOf(p ops.LogRef, highest int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.highest[p] = highest
-}
-
-func (r *tier) setCopying(copying bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.copying = copying
-}
-
-func (r *tier) HighestOffset(p ops.LogRef) int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if highest, ok := r.highest[p]; ok {
-		return highest
+	l, ok := r.logs[p]
+	if !ok {
+		l = openLog(r.t)
+		r.logs[p] = l
 	}
-	return -1
-}
-
-func (r *tier) Copying(ops.LogRef) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.copying
-}
-
-func (r *tier) Read(_ context.Context, _ ops.LogRef, offset int64, maxBytes int) ([]switchover.Batch, error) {
-	return r.log.Read(offset, r.log.EndOffset(), maxBytes)
+	base := l.EndOffset()
+	for o := base; o <= highest; o++ {
+		require.NoError(r.t, l.AppendBatches([]switchover.Batch{batch(o, 3, "remote")}))
+	}
+	require.NoError(r.t, l.SetHighWatermark(highest+1))
+	require.NoError(r.t, l.Roll())
+	segment, err := l.OpenSegment(base)
+	require.NoError(r.t, err)
+	defer segment.Close()
+	require.NoError(r.t, r.store.Upload(context.Background(), p, segment))
+	require.NoError(r.t, r.Refresh(context.Background(), p))
 }
 
 // diskless has one batch at every offset.

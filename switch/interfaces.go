@@ -120,7 +120,8 @@ type LocalLog interface {
 // of them could be neither deleted nor read.
 type RemoteLog interface {
 	// HighestOffset is the last offset that this broker's metadata lists without a gap from
-	// the partition's first remote segment on; -1: none. It answers from memory.
+	// the partition's first remote segment on; -1: none. It answers from memory. Brokers
+	// upload in the order of offsets, so there is no gap before that segment either.
 	HighestOffset(p ops.LogRef) int64
 	// Copying says whether this broker has remote storage, and segments of the partition are
 	// being copied to it.

@@ -20,10 +20,12 @@ func TestStalledRoleHoldsUpNothingButRoles(t *testing.T) {
 	b.remote.list(19)
 	b.Apply(ledBy(waiting(20), 2))
 	stalled, proceed := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(proceed) })
 	b.fetchers.stopping = func() {
 		close(stalled)
 		<-proceed
 	}
+	t.Cleanup(release)
 	applied := make(chan struct{})
 	go func() {
 		defer close(applied)
@@ -39,7 +41,7 @@ func TestStalledRoleHoldsUpNothingButRoles(t *testing.T) {
 	b.CommitPass()
 	require.False(t, isClosed(applied))
 	b.fetchers.stopping = nil
-	close(proceed)
+	release()
 	<-applied
 }
 
@@ -49,12 +51,14 @@ func TestStalledDeletionHoldsUpItsPartitionAlone(t *testing.T) {
 	b := filled(t, 20)
 	slow := ops.LogRef{TopicID: ref.TopicID, Partition: 1}
 	stalled, proceed := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(proceed) })
 	config := segmentlog.DefaultConfig()
 	config.BeforeUnlink = func() {
 		close(stalled)
 		<-proceed
 	}
 	log := openLogWith(t, config)
+	t.Cleanup(release)
 	fill(t, log, 20)
 	require.NoError(t, b.Open(slow, log))
 	metrics := prometheus.NewRegistry()
@@ -78,7 +82,7 @@ func TestStalledDeletionHoldsUpItsPartitionAlone(t *testing.T) {
 	families, err := metrics.Gather()
 	require.NoError(t, err)
 	require.NotEmpty(t, families)
-	close(proceed)
+	release()
 	<-done
 }
 

@@ -83,7 +83,6 @@ func TestFollowerAtTheSealIsAnsweredEmpty(t *testing.T) {
 
 func TestConsumerReadStopsAtTheSeal(t *testing.T) {
 	b := filled(t, 20)
-	b.remote.fill(t, 25)
 	b.remote.list(24)
 	b.Apply(flagged(20))
 	read := switchover.ReadRequest{Ref: ref, Offset: 18, MaxBytes: 1 << 20, Replica: switchover.Consumer}

@@ -207,7 +207,6 @@ func TestStaleFetchIsRefused(t *testing.T) {
 
 func TestRebuildRestartsAtTheSeal(t *testing.T) {
 	b := filled(t, 15)
-	b.remote.fill(t, 20)
 	b.remote.list(19)
 	b.Apply(flagged(20))
 	require.NoError(t, b.Rebuild(ref, 2, []switchover.EpochStart{{Epoch: 3, Start: 2}}))

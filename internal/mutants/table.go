@@ -1,6 +1,10 @@
 package main
 
-import "github.com/cpnode/cpnode/internal/overlay"
+import (
+	"slices"
+
+	"github.com/cpnode/cpnode/internal/overlay"
+)
 
 // mutation is one wrong line of our own code, and the test that must notice it.
 type mutation struct {
@@ -15,7 +19,10 @@ func (m mutation) change() overlay.Change {
 	return overlay.Change{File: m.file, Old: m.old, New: m.new}
 }
 
-var mutations = []mutation{
+var mutations = slices.Concat(nodeMutations, gateMutations)
+
+// nodeMutations are those of a control-plane node; gateMutations of a broker's gate.
+var nodeMutations = []mutation{
 	{
 		name: "refcount not decremented",
 		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount > 0 {",

@@ -45,11 +45,11 @@ func scrape(ctx context.Context, n *cluster.Node) metrics {
 
 // sample is what was seen at one time: metrics of the leader, and what is there.
 type sample struct {
-	at                        time.Duration
-	leader                    string
-	metrics                   metrics
+	at              time.Duration
+	leader          string
+	metrics         metrics
 	marked, objects int
-	stateBytes                int64
+	stateBytes      int64
 }
 
 // observer watches a run from beside it.
@@ -74,7 +74,7 @@ const observeEvery = 100 * time.Millisecond
 
 func (h *harness) observe(ctx context.Context) (*observer, error) {
 	config := api.DefaultClientConfig(h.endpoints()...)
-	config.AttemptTimeout, config.RetryFor = time.Second, 0
+	config.AttemptTimeout, config.RetryFor = time.Second, time.Second // the first node that is asked may be down
 	client, err := api.NewClient(config)
 	if err != nil {
 		return nil, err

@@ -8,10 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/purger"
+	"github.com/cpnode/cpnode/purger/objectstore"
 )
 
 // With batches, producers, fences, replays, remote offsets and reports in the state,
-// none of them due, an hour of all workers adds nothing to the log.
+// none of them due, an hour of all workers, those of package purger too, adds nothing to
+// the log.
 func TestIdleHourProposesNothing(t *testing.T) {
 	c := newCluster(t)
 	c.create(1, 8, map[string]string{"retention.bytes": "1000"})
@@ -30,19 +33,29 @@ func TestIdleHourProposesNothing(t *testing.T) {
 	workers := []interface{ Run(context.Context) }{
 		NewConsolidationPruner(c, offsets, nil, config, c.deps), NewRetentionEnforcer(c, config, c.deps), reporter,
 		NewProducerExpirer(c, config, c.deps), NewFenceExpirer(c, config, c.deps), NewReplayExpirer(c, config, c.deps),
+		purger.NewTopicPurger(purger.DefaultTopicPurgerConfig(), c, nil, c.deps),
+		purger.NewFileCleaner(purger.DefaultFileCleanerConfig(), c, objectstore.NewMemory(c.clock.Now), c.deps),
 	}
 	for _, w := range workers {
 		run(t, w)
 	}
-	c.pass(len(workers), 2*time.Minute) // what was due at first is done
+	for range 60 { // what was due at first is done: pruned, cleaned, and the keys' fences ended
+		c.pass(len(workers), time.Minute)
+	}
 	c.waiting(len(workers))
 	require.Equal(t, int64(50), c.logStart(1, 0))
-	last := c.lastIndex()
+	cycles := func() (n []float64) {
+		for _, name := range []string{"consolidation_pruner", "topic_purger", "file_cleaner"} {
+			n = append(n, c.value("cpnode_"+name+"_cycles_total"))
+		}
+		return n
+	}
+	last, before := c.lastIndex(), cycles()
 	for range 3600 {
 		c.pass(len(workers), time.Second)
 	}
 	c.waiting(len(workers))
 	require.Equal(t, last, c.lastIndex())
-	require.Equal(t, 61.0, c.value("cpnode_consolidation_pruner_cycles_total")-1)
+	require.Equal(t, []float64{before[0] + 60, before[1] + 60, before[2] + 30}, cycles())
 	require.Greater(t, c.called("enforce-retention"), 50)
 }

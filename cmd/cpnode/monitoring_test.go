@@ -31,16 +31,13 @@ const (
 )
 
 // What is written about metrics, asked of them and drawn from them is held against
-// three processes under load: the pages, the alert rules and the dashboard.
+// three processes: the pages, the alert rules and the dashboard.
 func TestMonitoring(t *testing.T) {
 	c := monitoredCluster(t)
-	l, err := startLoad(t.Context(), c, 2, demoOrders)
-	require.NoError(t, err)
 	exported := awaitMetrics(t, c)
 	t.Run("reference", func(t *testing.T) { testReference(t, exported) })
 	t.Run("names", func(t *testing.T) { testNames(t, exported) })
 	t.Run("prometheus", func(t *testing.T) { testPrometheus(t, c) })
-	require.NoError(t, l.finish())
 }
 
 // monitoredCluster is the demo's, with every worker at work.

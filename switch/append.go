@@ -91,16 +91,18 @@ func (g *Gate) write(ref ops.LogRef, fn func(*partition) error) error {
 	return fn(p)
 }
 
-// advance raises the high watermark of a partition that this broker leads. The caller holds
-// mu of p.
+// advance raises the high watermark of a partition that this broker leads, and tells those
+// that wait for it. The caller holds mu of p.
 func (g *Gate) advance(p *partition) error {
-	if p.reg.State.Diskless() {
-		return nil
-	}
-	if err := p.progress.advance(p.log, p.reg, g.config.BrokerID); err != nil {
+	before := p.log.HighWatermark()
+	if err := p.advance(g.config.BrokerID); err != nil {
 		return err
 	}
-	if p.reg.Pending() && p.log.HighWatermark() == p.log.EndOffset() {
+	if p.log.HighWatermark() == before {
+		return nil
+	}
+	p.changed.announce()
+	if p.reg.Pending() {
 		g.hurry()
 	}
 	return nil

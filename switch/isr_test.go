@@ -162,3 +162,16 @@ func TestHighWatermarkIsWhatTheISRHas(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got.Batches)
 }
+
+func TestHighWatermarkFollowsAShrunkISR(t *testing.T) {
+	b := newBroker(t)
+	require.NoError(t, b.log.AppendBatches([]switchover.Batch{batch(0, 3, "local"), batch(1, 3, "local")}))
+	b.Apply(pending())
+	require.Zero(t, b.status().HighWatermark)
+	alone := withISR(pending(), me)
+	alone.PartitionEpoch++
+	b.Apply(alone)
+	require.EqualValues(t, 2, b.status().HighWatermark, "nobody is left who could fetch or produce")
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 1)
+}

@@ -37,6 +37,15 @@ func newPartition(ref ops.LogRef) *partition { return &partition{ref: ref} }
 // leads says whether this broker is the leader. The caller holds mu.
 func (p *partition) leads(me int32) bool { return p.reg != nil && p.log != nil && p.reg.Leader == me }
 
+// advance raises the high watermark if this broker leads, and the followers' progress says
+// so. Consolidated records are committed when they are written. The caller holds mu.
+func (p *partition) advance(me int32) error {
+	if !p.leads(me) || p.reg.State.Diskless() {
+		return nil
+	}
+	return p.progress.advance(p.log, p.reg, me)
+}
+
 // usable is nil if the partition is registered and not offline. The caller holds mu.
 func (p *partition) usable() error {
 	switch {
@@ -70,13 +79,13 @@ func (p *partition) status(me int32) Status {
 	return s
 }
 
-// measure notes what metrics show. The caller holds mu.
+// measure notes what metrics show of a partition that this broker holds. The caller holds mu.
 func (p *partition) measure() {
-	if p.reg == nil {
+	if p.reg == nil || p.log == nil {
 		return
 	}
 	state, bytes := p.reg.State, int64(0)
-	if p.log != nil && p.reg.Sealed() {
+	if p.reg.Sealed() {
 		for _, s := range p.log.Segments() {
 			if s.Base < p.reg.Seal() {
 				bytes += s.Bytes

@@ -216,13 +216,7 @@ func (g *Gate) locate(p *partition, r *ReadRequest, covered bool) (result ReadRe
 	case p.reg.ClassicPrefixOffsetInRemoteStorage(r.Offset):
 		return p.locatePrefix(r, result)
 	case r.Replica != Consumer:
-		result.Tier = TierLocal
-		limit, err = g.locateForFollower(p, r)
-		result.HighWatermark = p.highWatermark()
-		if p.reg.Sealed() && r.Offset == p.reg.Seal() {
-			result.HighWatermark = r.Offset
-		}
-		return result, limit, err
+		return g.locateForFollower(p, r, result)
 	case p.reg.ownedByDiskless(r.Offset):
 		return p.locateDiskless(r, covered, result)
 	}
@@ -274,31 +268,31 @@ func (g *Gate) locateClassic(p *partition, r *ReadRequest, covered bool, result 
 	return ReadResult{}, 0, ErrNotLeaderOrFollower
 }
 
-// locateForFollower notes what the follower has, and says up to where it may read. At the
-// seal there is nothing more for it, and it is caught up.
-func (g *Gate) locateForFollower(p *partition, r *ReadRequest) (limit int64, err error) {
+// locateForFollower notes what the follower has, and lets it read to the end of the classic
+// records. At the seal there is nothing more for it, and it is caught up.
+func (g *Gate) locateForFollower(p *partition, r *ReadRequest, result ReadResult) (ReadResult, int64, error) {
 	switch {
 	case !p.leads(g.config.BrokerID) || p.reg.State == ops.StateBornDiskless:
-		return 0, ErrNotLeaderOrFollower
+		return ReadResult{}, 0, ErrNotLeaderOrFollower
 	case r.LeaderEpoch != p.reg.LeaderEpoch:
-		return 0, ErrFencedLeaderEpoch
+		return ReadResult{}, 0, ErrFencedLeaderEpoch
 	}
-	end := p.log.EndOffset()
-	if p.reg.Sealed() && (end > p.reg.Seal() || r.Offset == p.reg.Seal()) {
+	end, atSeal := p.log.EndOffset(), p.reg.Sealed() && r.Offset == p.reg.Seal()
+	if atSeal || p.reg.Sealed() && end > p.reg.Seal() {
 		end = p.reg.Seal()
 	}
-	if r.Offset > end || r.Offset < p.log.LogStartOffset() {
-		return 0, outOfRange(r.Offset, p.log.LogStartOffset(), end)
+	if r.Offset < result.LogStart || r.Offset > end {
+		return ReadResult{}, 0, outOfRange(r.Offset, result.LogStart, end)
 	}
 	p.progress.fetched(r.Replica, r.BrokerEpoch, r.Offset, end, g.clock.Now())
-	before := p.log.HighWatermark()
 	if err := g.advance(p); err != nil {
-		return 0, err
+		return ReadResult{}, 0, err
 	}
-	if p.log.HighWatermark() > before {
-		p.changed.announce()
+	result.Tier, result.HighWatermark = TierLocal, p.highWatermark()
+	if atSeal {
+		result.HighWatermark = end
 	}
-	return end, nil
+	return result, end, nil
 }
 
 // highWatermark of the classic records. The caller holds mu, and there is a log.

@@ -14,7 +14,8 @@ import (
 // When it returns, the role is taken (or given up) and fetchers are started and stopped. It
 // may wait for a read or a deletion of this partition, and for fetches under way: a broker
 // that applies the changes of many partitions does it on more than one goroutine. Storage
-// errors go to the LogDirFailureHandler, and leave the partition offline.
+// errors go to the LogDirFailureHandler, and leave the partition offline. A partition that
+// this broker holds no log of may be applied too, to be read from other tiers.
 func (g *Gate) Apply(reg Registration) {
 	p := g.obtain(reg.Ref())
 	g.changeRole(p, &reg)
@@ -122,18 +123,22 @@ func (p *partition) take(reg *Registration, me int32, now time.Time) (*fetching,
 		p.reg = reg
 		return nil, nil
 	}
-	p.offline = ""
 	err := p.prepare(reg, reg.Leader == me)
-	if err != nil {
-		p.offline = "its log directory failed: " + err.Error()
-	} else if reg.Leader == me {
-		p.offline = reg.cannotLead(p.log.EndOffset())
-	}
 	if p.reg == nil || p.reg.LeaderEpoch != reg.LeaderEpoch {
 		p.progress.reset(p.log.EndOffset(), now)
 	}
 	p.progress.settle()
 	p.reg = reg
+	if err == nil {
+		err = p.advance(me) // what is committed depends on who is in the ISR
+	}
+	p.offline = ""
+	switch {
+	case err != nil:
+		p.offline = "its log directory failed: " + err.Error()
+	case reg.Leader == me:
+		p.offline = reg.cannotLead(p.log.EndOffset())
+	}
 	return p.fetching(me), err
 }
 

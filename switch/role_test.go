@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
-	"github.com/cpnode/cpnode/store"
 	switchover "github.com/cpnode/cpnode/switch"
 )
 
@@ -260,10 +259,9 @@ func TestBrokerWithoutALogServesWhatNeedsNone(t *testing.T) {
 	b.Apply(born)
 	b.requireTier(4, switchover.TierDiskless)
 
-	classic := classic()
-	classic.PartitionEpoch++
-	classic.ClassicToDisklessStartOffset = store.NoSwitch
-	b.Apply(classic)
+	b.Apply(classic())
 	_, err = b.consume(0)
+	require.ErrorIs(t, err, switchover.ErrNotLeaderOrFollower)
+	_, err = b.fetch(2, 0, 4)
 	require.ErrorIs(t, err, switchover.ErrNotLeaderOrFollower)
 }

@@ -191,18 +191,25 @@ func (h *harness) killInTheMiddle(ctx context.Context) error {
 	return h.cluster.Start(ctx)
 }
 
-// killOnce kills the node that leads once this counter of its is above 0.
-func (h *harness) killOnce(ctx context.Context, counter string) (killed *cluster.Node, err error) {
-	return killed, h.await(ctx, counter+" to grow", func(ctx context.Context) (bool, error) {
+// killOnce kills the node that leads once this counter is above 0: of any node, since
+// another may lead by now.
+func (h *harness) killOnce(ctx context.Context, counter string) (leader *cluster.Node, err error) {
+	err = h.await(ctx, counter+" to grow", func(ctx context.Context) (bool, error) {
+		grown := false
+		leader = nil
 		for _, n := range h.cluster.Nodes {
-			if m := scrape(ctx, n); m["cpnode_raft_leader"] == 1 && m[counter] > 0 {
-				n.Kill()
-				killed = n
-				return true, nil
+			m := scrape(ctx, n)
+			grown = grown || m[counter] > 0
+			if m["cpnode_raft_leader"] == 1 {
+				leader = n
 			}
 		}
-		return false, nil
+		return grown && leader != nil, nil
 	})
+	if err == nil {
+		leader.Kill()
+	}
+	return leader, err
 }
 
 // goneIsListed says whether a log is left of the deleted topic, as a leader knows.

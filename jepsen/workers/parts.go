@@ -35,9 +35,9 @@ func (h *harness) reportWatch(before int64) error {
 		return errors.New("no object was seen to go whose mark was known: nothing is said of the grace")
 	}
 	h.out.fact("grace", "none of %d objects went within %s of its mark", o.judged, h.grace)
-	largest := o.largest()
-	target, met := grown(before, largest)
-	h.out.judged("state file", fmt.Sprintf("%s before, at most %s while it was drained", megabytes(before), megabytes(largest)), target, met)
+	target, met := grown(before, h.drained)
+	h.out.judged("state file", fmt.Sprintf("%s before, at most %s while it was drained", megabytes(before), megabytes(h.drained)), target, met)
+	h.out.fact("after the nodes were started", "at most %s", megabytes(o.largest()))
 	return nil
 }
 

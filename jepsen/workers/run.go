@@ -33,6 +33,7 @@ type harness struct {
 	client  *api.Client
 	load    *load
 	watch   *observer
+	drained int64 // size of the largest state file that was seen until the topic was purged
 	out     *report
 }
 
@@ -187,6 +188,7 @@ func (h *harness) killInTheMiddle(ctx context.Context) error {
 	if left == 0 {
 		return errors.New("all objects were deleted before the leader was killed: give it longer, by --interval")
 	}
+	h.drained = h.watch.largest() // the purge is over: its last partition is what marks the files
 	h.out.fact("killed", "%s while it deleted objects; %d of about %d are left, and no majority", cleaning.ID, left, h.batches/perFile/3)
 	return h.cluster.Start(ctx)
 }

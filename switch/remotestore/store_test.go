@@ -165,7 +165,12 @@ func TestUploadRefuses(t *testing.T) {
 		})
 	}
 	upload(t, s, l, 0)
-	f, err := l.OpenSegment(0)
+	f, err := l.OpenSegment(10)
+	require.NoError(t, err)
+	defer f.Close()
+	f.Base = 5
+	require.ErrorIs(t, s.Upload(context.Background(), ref, f), segmentlog.ErrCorrupt, "it begins at 10")
+	f, err = l.OpenSegment(0)
 	require.NoError(t, err)
 	defer f.Close()
 	f.Epochs = []switchover.EpochStart{{Epoch: 9, Start: 0}}
@@ -206,6 +211,22 @@ func TestDamageInTheStore(t *testing.T) {
 	require.NoError(t, os.Rename(names[0], strings.Replace(names[0], "10.json", "11.json", 1)))
 	require.ErrorIs(t, v.Refresh(context.Background(), ref), remotestore.ErrDamaged)
 	require.EqualValues(t, 19, v.HighestOffset(ref), "the view is as before")
+}
+
+// A deletion that stops half-way leaves nothing that is listed and cannot be read.
+func TestDeletionThatStops(t *testing.T) {
+	dir := t.TempDir()
+	s, l := open(t, dir), newLog(t, 10)
+	upload(t, s, l, 0)
+	v := view(t, s)
+	names, err := filepath.Glob(filepath.Join(dir, "*", "*.log"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(names[0]))
+	require.NoError(t, os.MkdirAll(filepath.Join(names[0], "in the way"), 0o700))
+	require.Error(t, s.Delete(context.Background(), ref, v.Segments(ref)[0]))
+	require.EqualValues(t, -1, view(t, s).HighestOffset(ref))
+	require.NoError(t, os.RemoveAll(names[0]))
+	require.NoError(t, s.Delete(context.Background(), ref, v.Segments(ref)[0]))
 }
 
 // The store that keeps no bytes looks like any other until somebody wants a record.

@@ -98,18 +98,14 @@ func (v *View) Read(ctx context.Context, p ops.LogRef, offset int64, maxBytes in
 	return v.store.Read(ctx, p, segment, offset, maxBytes)
 }
 
-// owner is the listed segment that holds offset; of several, the one that goes on longest.
+// owner is the first listed segment that holds offset.
 func (v *View) owner(p ops.LogRef, offset int64) (Segment, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var owner *Segment
-	for i, s := range v.listed[p] {
-		if s.Base <= offset && offset < s.End && (owner == nil || s.End > owner.End) {
-			owner = &v.listed[p][i]
+	for _, s := range v.listed[p] {
+		if s.Base <= offset && offset < s.End {
+			return s, nil
 		}
 	}
-	if owner == nil {
-		return Segment{}, fmt.Errorf("%s: offset %d: %w", directory(p), offset, ErrNotListed)
-	}
-	return *owner, nil
+	return Segment{}, fmt.Errorf("%s: offset %d: %w", directory(p), offset, ErrNotListed)
 }

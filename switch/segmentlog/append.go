@@ -47,7 +47,7 @@ func (l *Log) append(batches []switchover.Batch) error {
 	for _, b := range batches {
 		frames = AppendFrame(frames, b)
 	}
-	if s := l.active(); s.size > 0 && s.size+int64(len(frames)) > l.config.SegmentBytes {
+	if s := l.active(); s.size+int64(len(frames)) > l.config.SegmentBytes {
 		if err := l.roll(); err != nil {
 			return err
 		}

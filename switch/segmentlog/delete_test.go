@@ -148,6 +148,22 @@ func TestOpenSegment(t *testing.T) {
 	}
 }
 
+// What the log answered does not change with the log, nor the other way round.
+func TestEpochsAreTheCallers(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	fill(t, l, 1, 1)
+	fill(t, l, 2, 3)
+	f, err := l.OpenSegment(0)
+	require.NoError(t, err)
+	defer f.Close()
+	answered := l.Epochs()
+	answered[0].Epoch = 77
+	require.NoError(t, l.Truncate(1))
+	fill(t, l, 3, 1)
+	require.Equal(t, []switchover.EpochStart{{Epoch: 1, Start: 0}, {Epoch: 3, Start: 1}}, l.Epochs())
+	require.Equal(t, []switchover.EpochStart{{Epoch: 1, Start: 0}, {Epoch: 2, Start: 1}}, f.Epochs)
+}
+
 // A future log in another directory is filled from the current one, and takes its name.
 func TestFutureLogTakesThePlace(t *testing.T) {
 	parent := t.TempDir()

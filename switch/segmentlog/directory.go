@@ -47,7 +47,7 @@ func (l *Log) openSegment(s *segment) (*SegmentFile, error) {
 		return nil, storage("open", l.path(segmentName(s.base)), err)
 	}
 	return &SegmentFile{
-		Reader:  io.LimitReader(f, s.size),
+		Reader:  f,
 		Segment: switchover.Segment{Base: s.base, End: s.next, Bytes: s.size},
 		Epochs:  l.epochs.within(s.base, s.next),
 		file:    f,

@@ -119,6 +119,16 @@ func TestTruncationThatTheDiskRefuses(t *testing.T) {
 	require.Equal(t, count(0, 6), offsets(t, l, 0), "a shorter log, without a hole")
 }
 
+// A new log that could not write its checkpoint is still a new one.
+func TestOpenThatTheDiskRefuses(t *testing.T) {
+	dir := t.TempDir()
+	undo := obstruct(t, filepath.Join(dir, "checkpoint.tmp"))
+	_, err := segmentlog.Open(dir, small)
+	require.ErrorIs(t, err, segmentlog.ErrStorage)
+	undo()
+	fill(t, open(t, dir, small), 1, 1)
+}
+
 func TestDirectoryIsGone(t *testing.T) {
 	l := open(t, t.TempDir(), small)
 	fill(t, l, 1, 3)
@@ -128,4 +138,19 @@ func TestDirectoryIsGone(t *testing.T) {
 	require.ErrorIs(t, err, segmentlog.ErrStorage, "a roll")
 	_, err = segmentlog.Open(filepath.Join("/dev/null", "log"), small)
 	require.ErrorIs(t, err, segmentlog.ErrStorage)
+}
+
+// A restart that stops half-way leaves a shorter log, and not one that misses what it promised.
+func TestRestartThatTheDiskRefuses(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	fill(t, l, 1, 10)
+	require.NoError(t, l.Flush())
+	undo := obstruct(t, filepath.Join(l.Dir(), segmentlog.SegmentName(6)))
+	require.ErrorIs(t, l.RestartAt(100, 50, nil), segmentlog.ErrStorage)
+	require.ErrorIs(t, l.AppendBatches(nil), segmentlog.ErrStorage)
+	l.Die()
+	undo()
+	l = open(t, l.Dir(), small)
+	require.EqualValues(t, 0, l.LogStartOffset())
+	require.Equal(t, count(0, 6), offsets(t, l, 0))
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +25,32 @@ func TestGoldenFrame(t *testing.T) {
 	got, err := segmentlog.NewReader("golden", bytes.NewReader(frame[6:]), 0).Next()
 	require.NoError(t, err)
 	require.Equal(t, b, got)
+}
+
+// The bytes of a checkpoint of version 1.
+func TestGoldenCheckpoint(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	fill(t, l, 3, 4)
+	fill(t, l, 7, 3)
+	require.NoError(t, l.DeleteBelow(3))
+	require.NoError(t, l.SetLogStart(1))
+	require.NoError(t, l.Close())
+	got, err := os.ReadFile(filepath.Join(l.Dir(), "checkpoint"))
+	require.NoError(t, err)
+	require.Equal(t, `{"version":1,"log_start":1,"local_log_start":3,"flushed":7,"high_watermark":7,"epochs":[[3,1],[7,4]]}`+"\n7425b645\n", string(got))
+}
+
+func TestReaderRefusesAHole(t *testing.T) {
+	var data []byte
+	for _, base := range []int64{5, 7, 8} { // each of one record
+		data = segmentlog.AppendFrame(data, switchover.Batch{BaseOffset: base, Records: 1, Kind: switchover.Classic})
+	}
+	r := segmentlog.NewReader("hole", bytes.NewReader(data), 1000)
+	_, err := r.Next()
+	require.NoError(t, err)
+	_, err = r.Next()
+	require.ErrorIs(t, err, segmentlog.ErrCorrupt)
+	require.ErrorContains(t, err, "hole at byte 1026")
 }
 
 // FuzzReader: whatever the bytes are, the reader returns batches that are written with

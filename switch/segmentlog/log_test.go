@@ -223,12 +223,22 @@ func TestTruncateBelowTheLocalLogStart(t *testing.T) {
 	for range 2 {
 		require.EqualValues(t, 4, l.LocalLogStartOffset())
 		require.EqualValues(t, 0, l.LogStartOffset())
-		require.EqualValues(t, 4, l.EndOffset())
+		require.Equal(t, []switchover.Segment{{Base: 4, End: 4}}, l.Segments())
 		require.Equal(t, []switchover.EpochStart{{Epoch: 1, Start: 0}, {Epoch: 2, Start: 2}}, l.Epochs())
 		l = reopen(t, l, small)
 	}
 	fill(t, l, 2, 1)
 	require.Equal(t, count(4, 5), offsets(t, l, 4))
+}
+
+// A local log start inside of a segment counts, not where the segment begins.
+func TestTruncateBelowTheLogStart(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	fill(t, l, 1, 3)
+	require.NoError(t, l.SetLogStart(2))
+	require.NoError(t, l.Truncate(1))
+	require.EqualValues(t, []int64{1, 1}, []int64{l.LogStartOffset(), l.LocalLogStartOffset()})
+	require.Equal(t, []switchover.Segment{{Base: 1, End: 1}}, l.Segments())
 }
 
 func TestRestartAt(t *testing.T) {
@@ -285,6 +295,13 @@ func TestIndexOfLargeSegments(t *testing.T) {
 	check()
 	require.NoError(t, l.Truncate(301))
 	check()
+
+	// What is far before is passed over unread.
+	change(t, filepath.Join(l.Dir(), segmentlog.SegmentName(0)), flip(8))
+	_, err := l.Read(0, all, 1)
+	require.ErrorIs(t, err, segmentlog.ErrCorrupt)
+	_, err = l.Read(50, all, 1)
+	require.NoError(t, err)
 }
 
 func TestCloseTwice(t *testing.T) {

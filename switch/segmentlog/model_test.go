@@ -32,7 +32,7 @@ func TestModel(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"append": m.append, "append more": m.append, "append batches": m.appendBatches,
 			"read": m.read, "read again": m.read,
-			"roll": m.roll, "flush": m.flush, "truncate": m.truncate, "delete": m.delete,
+			"high watermark": m.raise, "roll": m.roll, "flush": m.flush, "truncate": m.truncate, "delete": m.delete,
 			"log start": m.setLogStart, "restart": m.restart, "close": m.close, "die": m.die,
 			"": m.compare,
 		})
@@ -113,9 +113,13 @@ func (m *modelRun) roll(*rapid.T) {
 	require.Equal(m.t, m.end(), active.Base)
 }
 
-func (m *modelRun) flush(t *rapid.T) {
-	m.mark = max(m.mark, min(m.end(), m.offset(t)))
-	require.NoError(m.t, m.log.SetHighWatermark(m.mark))
+func (m *modelRun) raise(t *rapid.T) {
+	offset := m.offset(t)
+	require.NoError(m.t, m.log.SetHighWatermark(offset))
+	m.mark = max(m.mark, min(m.end(), offset))
+}
+
+func (m *modelRun) flush(*rapid.T) {
 	require.NoError(m.t, m.log.Flush())
 	m.flushed, m.marked = m.end(), m.mark
 }
@@ -270,8 +274,8 @@ func (m *modelRun) die(t *rapid.T) {
 	m.reopen(m.log.Dir())
 	m.drop(m.segments()[0].Base)
 	m.mark = m.log.HighWatermark()
-	require.LessOrEqual(m.t, m.mark, before)
-	require.GreaterOrEqual(m.t, m.mark, m.marked)
+	require.LessOrEqual(m.t, m.mark, min(before, m.end()))
+	require.GreaterOrEqual(m.t, m.mark, min(m.marked, m.end()))
 	m.flushed, m.marked = m.end(), m.mark
 }
 

@@ -139,12 +139,8 @@ func (l *Log) removeLeftovers(bases []int64) ([]int64, error) {
 
 // checkFirst sees whether the segments begin where they should.
 func (l *Log) checkFirst(bases []int64) error {
-	first := l.localStart
-	switch {
-	case len(bases) > 0 && bases[0] > first:
-		return corrupt(l.path(segmentName(bases[0])), 0, fmt.Sprintf("the log begins at offset %d, and no segment holds it", first))
-	case len(bases) == 0 && l.flushed > first:
-		return corrupt(l.name, 0, fmt.Sprintf("offsets %d to %d were flushed, and there is no segment", first, l.flushed))
+	if len(bases) > 0 && bases[0] > l.localStart {
+		return corrupt(l.path(segmentName(bases[0])), 0, fmt.Sprintf("the log begins at offset %d, and no segment holds it", l.localStart))
 	}
 	return nil
 }
@@ -188,7 +184,7 @@ func (l *Log) recover() error {
 		return err
 	}
 	l.epochs = l.epochs.within(l.logStart, s.next)
-	l.highWatermark = min(max(l.highWatermark, l.localStart), s.next)
+	l.highWatermark = min(l.highWatermark, s.next)
 	return l.flush()
 }
 

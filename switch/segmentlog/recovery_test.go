@@ -102,6 +102,23 @@ func TestDamageBelowTheFlushedPointIsAnError(t *testing.T) {
 	}
 }
 
+// The checkpoint may be written between two flushes, with a high watermark above flushed.
+func TestHighWatermarkIsNotAheadOfTheEnd(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	fill(t, l, 1, 2)
+	require.NoError(t, l.DeleteBelow(0))
+	l.Die()
+	change(t, filepath.Join(l.Dir(), segmentlog.SegmentName(0)), cutTo(frame))
+	require.EqualValues(t, 1, open(t, l.Dir(), small).HighWatermark())
+}
+
+func TestSegmentUnderAnotherName(t *testing.T) {
+	dir := died(t)
+	require.NoError(t, os.Rename(filepath.Join(dir, segmentlog.SegmentName(2)), filepath.Join(dir, segmentlog.SegmentName(3))))
+	_, err := segmentlog.Open(dir, small)
+	require.ErrorIs(t, err, segmentlog.ErrCorrupt)
+}
+
 func TestMissingFilesAreAnError(t *testing.T) {
 	for name, missing := range map[string][]string{
 		"the checkpoint":     {"checkpoint"},
@@ -151,6 +168,13 @@ func TestLeftoversOfACrash(t *testing.T) {
 	t.Run("a checkpoint that is not whole", func(t *testing.T) {
 		dir := died(t)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "checkpoint.tmp"), []byte(`{"ver`), 0o600))
+		require.Equal(t, count(0, 6), offsets(t, open(t, dir, small), 0))
+	})
+	t.Run("files of others", func(t *testing.T) {
+		dir := died(t)
+		for _, name := range []string{"1.log", "00000000000000000001.log.old", "notes"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		}
 		require.Equal(t, count(0, 6), offsets(t, open(t, dir, small), 0))
 	})
 	t.Run("a restart that has not made its segment", func(t *testing.T) {

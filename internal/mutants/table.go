@@ -424,4 +424,44 @@ var nodeMutations = []mutation{
 		file: "raftnode/pipeline.go", old: "if ended {\n				continue", new: "if ended {\n				return",
 		pkg: "./raftnode", run: "TestPipelineOutlivesAFailedAppend",
 	},
+	{
+		name: "a batch of a partition log not checked",
+		file: "switch/segmentlog/reader.go", old: "if crc != h.crc {", new: "if crc != h.crc && h.crc == 0 {",
+		pkg: "./switch/segmentlog", run: "TestTornEndIsCut|TestDamageBelow",
+	},
+	{
+		name: "a read answered from a deleted segment",
+		file: "switch/segmentlog/read.go", old: "	if l.unchanged(p) {", new: "	if l.unchanged(p) || err == nil {",
+		pkg: "./switch/segmentlog", run: "TestReadRacesDeletion",
+	},
+	{
+		name: "files vanish before the local log start is on disk",
+		file: "switch/segmentlog/delete.go", old: "	if err := l.save(); err != nil || len(l.doomed) == 0 {\n		return err\n	}\n", new: "	defer l.save()\n",
+		pkg: "./switch/segmentlog", run: "TestLocalLogStartAdvances",
+	},
+	{
+		name: "flushed records cut as a torn end",
+		file: "switch/segmentlog/open.go", old: "errors.Is(err, io.EOF), s.next < l.flushed", new: "errors.Is(err, io.EOF), s.next < s.base",
+		pkg: "./switch/segmentlog", run: "TestDamageBelow",
+	},
+	{
+		name: "a truncation leaves a promise of what it removes",
+		file: "switch/segmentlog/truncate.go", old: "	l.flushed = min(l.flushed, p.end)\n", new: "",
+		pkg: "./switch/segmentlog", run: "TestTruncationThatTheDiskRefuses",
+	},
+	{
+		name: "half a write stays",
+		file: "switch/segmentlog/append.go", old: "if undo := s.file.Truncate(s.size); undo != nil {", new: "if undo := error(nil); undo != nil {",
+		pkg: "./switch/segmentlog", run: "TestHalfWritten",
+	},
+	{
+		name: "a sealed log takes classic records",
+		file: "switch/segmentlog/append.go", old: "	if l.sealed {", new: "	if l.sealed && l.closed {",
+		pkg: "./switch/segmentlog", run: "TestSealRefuses",
+	},
+	{
+		name: "remote records behind a gap are covered",
+		file: "switch/remotestore/view.go", old: "		if s.Base > end {\n			break\n		}\n", new: "",
+		pkg: "./switch/remotestore", run: "TestHighestOffset",
+	},
 }

@@ -294,6 +294,10 @@ func TestIndexOfLargeSegments(t *testing.T) {
 	l = reopen(t, l, config)
 	check()
 	require.NoError(t, l.Truncate(301))
+	for range 100 { // others, in other places
+		_, err := l.Append(1, 2, body[:777])
+		require.NoError(t, err)
+	}
 	check()
 
 	// What is far before is passed over unread.

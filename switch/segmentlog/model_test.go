@@ -71,7 +71,7 @@ func (m *modelRun) next() switchover.Batch {
 	m.written++
 	b := switchover.Batch{
 		BaseOffset: m.end(), Records: rapid.Int32Range(1, 3).Draw(m.t, "records"), LeaderEpoch: m.epoch, Kind: switchover.Classic,
-		Payload: bytes.Repeat(fmt.Append(nil, m.written), rapid.IntRange(0, 40).Draw(m.t, "repeats")),
+		Payload: bytes.Repeat(fmt.Append(nil, m.written), rapid.IntRange(0, 400).Draw(m.t, "repeats")),
 	}
 	m.batches = append(m.batches, b)
 	for range b.Records {
@@ -130,7 +130,7 @@ func (m *modelRun) offset(t *rapid.T) int64 {
 }
 
 func (m *modelRun) read(t *rapid.T) {
-	offset, limit, maxBytes := m.offset(t), m.offset(t), rapid.IntRange(0, 300).Draw(t, "bytes")
+	offset, limit, maxBytes := m.offset(t), m.offset(t), rapid.IntRange(0, 2000).Draw(t, "bytes")
 	got, err := m.log.Read(offset, limit, maxBytes)
 	if offset < m.local {
 		require.ErrorIs(m.t, err, switchover.ErrNotLocal)
@@ -211,9 +211,11 @@ func (m *modelRun) drop(base int64) {
 func (m *modelRun) setLogStart(t *rapid.T) {
 	offset := rapid.Int64Range(0, m.mark).Draw(t, "log start")
 	require.NoError(m.t, m.log.SetLogStart(offset))
+	if offset > m.flushed {
+		m.flushed, m.marked = m.end(), m.mark
+	}
 	if offset > m.start {
 		m.start, m.local = offset, max(m.local, offset)
-		m.flushed = max(m.flushed, min(m.end(), offset))
 	}
 }
 

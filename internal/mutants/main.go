@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,10 +53,11 @@ func run(ctx context.Context, only string, jobs int) (bool, error) {
 	killed := make([]bool, len(chosen))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(jobs)
+	right := newBinaries(dir)
 	for i, m := range chosen {
 		g.Go(func() (err error) {
 			began := time.Now()
-			killed[i], err = m.try(ctx, filepath.Join(dir, fmt.Sprint(i)))
+			killed[i], err = m.try(ctx, right, filepath.Join(dir, fmt.Sprint(i)))
 			if err == nil {
 				fmt.Printf("%-9s %5.1fs  %-48s %s %s\n", verdict(killed[i]), time.Since(began).Seconds(), m.name, m.pkg, m.run)
 			}
@@ -86,9 +88,43 @@ func report(killed []bool) bool {
 	return count == len(killed)
 }
 
+// binaries are the tests of packages as they are, each built when it is first asked for.
+type binaries struct {
+	dir   string
+	mu    sync.Mutex
+	built map[string]func() (string, error)
+}
+
+func newBinaries(dir string) *binaries {
+	return &binaries{dir: dir, built: map[string]func() (string, error){}}
+}
+
+// of builds the tests of a package, or waits for who does.
+func (b *binaries) of(ctx context.Context, pkg string) (string, error) {
+	b.mu.Lock()
+	build, ok := b.built[pkg]
+	if !ok {
+		path := filepath.Join(b.dir, fmt.Sprintf("right%d.test", len(b.built)))
+		build = sync.OnceValues(func() (string, error) { return path, compile(ctx, pkg, path) })
+		b.built[pkg] = build
+	}
+	b.mu.Unlock()
+	return build()
+}
+
+// compile builds the tests of a package. Code that does not build says nothing about a
+// mutation.
+func compile(ctx context.Context, pkg, binary string, flags ...string) error {
+	args := append([]string{"test", "-c", "-o", binary}, append(flags, pkg)...)
+	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not build: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
 // try runs the mutation's test on the right code, where it must pass, and on the
 // wrong code, where it must not.
-func (m mutation) try(ctx context.Context, dir string) (killed bool, err error) {
+func (m mutation) try(ctx context.Context, right *binaries, dir string) (killed bool, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, err
 	}
@@ -96,20 +132,25 @@ func (m mutation) try(ctx context.Context, dir string) (killed bool, err error) 
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", m.name, err)
 	}
-	if passed, out, err := m.test(ctx, filepath.Join(dir, "right.test")); err != nil || !passed {
+	binary, err := right.of(ctx, m.pkg)
+	if err != nil {
+		return false, err
+	}
+	if passed, out, err := m.test(ctx, binary); err != nil || !passed {
 		return false, fmt.Errorf("%s: %s %s does not pass on the code as it is: %w\n%s", m.name, m.pkg, m.run, err, out)
 	}
-	passed, _, err := m.test(ctx, filepath.Join(dir, "wrong.test"), "-overlay", path)
+	wrong := filepath.Join(dir, "wrong.test")
+	if err := compile(ctx, m.pkg, wrong, "-overlay", path); err != nil {
+		return false, fmt.Errorf("%s: %w", m.name, err)
+	}
+	defer os.Remove(wrong)
+	passed, _, err := m.test(ctx, wrong)
 	return !passed, err
 }
 
-// test builds and runs the test. Code that does not build is an error, and so is a
-// name that no test has: neither says anything about the mutation.
-func (m mutation) test(ctx context.Context, binary string, flags ...string) (passed bool, output []byte, err error) {
-	build := append([]string{"test", "-c", "-o", binary}, append(flags, m.pkg)...)
-	if out, err := exec.CommandContext(ctx, "go", build...).CombinedOutput(); err != nil {
-		return false, nil, fmt.Errorf("%s: does not build: %w\n%s", m.name, err, out)
-	}
+// test runs the mutation's test. A name that no test has is an error: it says nothing about
+// the mutation.
+func (m mutation) test(ctx context.Context, binary string) (passed bool, output []byte, err error) {
 	args := []string{"-test.short", "-test.run", "^(" + m.run + ")", "-test.timeout", testTimeout.String()}
 	if strings.Contains(m.run, "TestModel") {
 		args = append(args, "-rapid.shrinktime=1s", "-rapid.nofailfile") // a short story of the failure is not needed

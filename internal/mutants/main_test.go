@@ -30,7 +30,7 @@ func TestOneMutationIsKilled(t *testing.T) {
 
 	harmless := mutations[0]
 	harmless.new = harmless.old
-	killed, err := harmless.try(t.Context(), t.TempDir()+"/1")
+	killed, err := harmless.try(t.Context(), newBinaries(t.TempDir()), t.TempDir()+"/1")
 	require.NoError(t, err)
 	require.False(t, killed, "the code as it is cannot fail its test")
 }

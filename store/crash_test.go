@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/internal/crashdisk"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -28,16 +29,16 @@ func TestKillAtEveryWrite(t *testing.T) {
 	if !*crashAll {
 		every = 41
 	}
-	disk, hit, count := newSimDisk(), 0, map[string]int{}
+	disk, hit, count := crashdisk.New(nil), 0, map[string]int{}
 	for i, e := range events {
 		if i >= past && (i%every == 0 || isStep(e)) {
-			disk.killed(t, dir)
+			write(t, dir, disk.Killed())
 			err := h.judge(t, filepath.Join(dir, "state.db"), bootOptions("first"), e.applied, e.next, hit%25 == 0)
-			require.NoError(t, err, "killed before change %d of %d: %s of %s", i-past, len(events)-past, e.Op(), filepath.Base(e.Path()))
+			require.NoError(t, err, "killed before change %d of %d: %s of %s", i-past, len(events)-past, e.Op, filepath.Base(e.Path))
 			hit++
 		}
-		count[string(e.Op())+" "+filepath.Base(e.Path())]++
-		disk.do(e)
+		count[string(e.Op)+" "+filepath.Base(e.Path)]++
+		disk.Do(e.Change)
 	}
 	t.Logf("%d entries, %d changes to files %v, killed before %d of them", h.last(), len(events)-past, count, hit)
 	if *crashAll {
@@ -47,7 +48,7 @@ func TestKillAtEveryWrite(t *testing.T) {
 
 // isStep says whether a change is one of the few that are not writes to the state.
 func isStep(e event) bool {
-	return e.Op() != store.OpWrite || filepath.Base(e.Path()) != "state.db"
+	return e.Op != store.OpWrite || filepath.Base(e.Path) != "state.db"
 }
 
 func init() {
@@ -57,13 +58,15 @@ func init() {
 			return nil, err
 		}
 		var l *life
-		l = &life{t: panics{}, h: makeHistory(), path: args[0], pinned: true, options: bootOptions("first").Watched(func(store.Change) {
+		l = &life{t: panics{}, h: makeHistory(), path: args[0], pinned: true, options: bootOptions("first")}
+		l.options.Watch = crashdisk.Watch(func(store.Change) error {
 			if at--; at == 0 {
 				if err := os.WriteFile(args[0]+".said", []byte(strconv.FormatUint(l.applied, 10)), 0o600); err == nil {
 					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				}
 			}
-		})}
+			return nil
+		}, nil)
 		l.run()
 		return at, nil
 	})

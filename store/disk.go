@@ -10,65 +10,79 @@ import (
 )
 
 // disk makes every change to files but those that bbolt makes within a
-// transaction. watch, nil outside of tests, sees each change before it is made: a
-// test can die there, or remember what a power cut would leave.
+// transaction. watch, which may be nil, sees each change before it is made: see
+// Options.Watch.
 type disk struct {
-	watch func(change)
+	watch func(Change) error
 }
 
-// change is one change to a file, or the opening of a database, whose further
-// writes watch may want to see too.
-type change struct {
-	op   diskOp
-	path string
-	to   string // of a rename
-	off  int64
-	data []byte
-	db   *bbolt.DB // of an opening
+// Change is one change to a file, or the opening of a database, whose further
+// writes a watcher may want to see too.
+type Change struct {
+	Op   DiskOp
+	Path string
+	To   string    // of OpRename
+	Off  int64     // of OpWrite, in bytes
+	Data []byte    // of OpWrite; it is the writer's, and changes after
+	DB   *bbolt.DB // of OpOpenDB
 }
 
-type diskOp string
+// DiskOp is a kind of Change.
+type DiskOp string
 
+// The kinds of changes. What bbolt does while it makes a new database is seen only
+// as the OpCreate of its file and the OpSync that follows.
 const (
-	opWrite   diskOp = "write"
-	opSync    diskOp = "sync"
-	opCreate  diskOp = "create"
-	opRename  diskOp = "rename"
-	opRemove  diskOp = "remove"
-	opSyncDir diskOp = "sync directory"
-	opOpenDB  diskOp = "open"
+	OpWrite   DiskOp = "write"
+	OpSync    DiskOp = "sync"
+	OpCreate  DiskOp = "create"
+	OpRename  DiskOp = "rename"
+	OpRemove  DiskOp = "remove"
+	OpSyncDir DiskOp = "sync directory"
+	OpOpenDB  DiskOp = "open"
 )
 
-func (d disk) saw(c change) {
-	if d.watch != nil {
-		d.watch(c)
+func (d disk) saw(c Change) error {
+	if d.watch == nil {
+		return nil
 	}
+	return d.watch(c)
 }
 
 // create makes an empty file where none may be.
 func (d disk) create(path string) (*os.File, error) {
-	d.saw(change{op: opCreate, path: path})
+	if err := d.saw(Change{Op: OpCreate, Path: path}); err != nil {
+		return nil, err
+	}
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 func (d disk) writeAt(f *os.File, b []byte, off int64) error {
-	d.saw(change{op: opWrite, path: f.Name(), off: off, data: b})
+	if err := d.saw(Change{Op: OpWrite, Path: f.Name(), Off: off, Data: b}); err != nil {
+		return err
+	}
 	_, err := f.WriteAt(b, off)
 	return err
 }
 
 func (d disk) sync(f *os.File) error {
-	d.saw(change{op: opSync, path: f.Name()})
+	if err := d.saw(Change{Op: OpSync, Path: f.Name()}); err != nil {
+		return err
+	}
 	return f.Sync()
 }
 
 func (d disk) syncDB(path string, db *bbolt.DB) error {
-	d.saw(change{op: opSync, path: path})
+	if err := d.saw(Change{Op: OpSync, Path: path}); err != nil {
+		return err
+	}
 	return db.Sync()
 }
 
 func (d disk) rename(from, to string) error {
-	d.saw(change{op: opRename, path: from, to: to})
+	if err := d.saw(Change{Op: OpRename, Path: from, To: to}); err != nil {
+		return err
+	}
 	return os.Rename(from, to)
 }
 
@@ -77,7 +91,9 @@ func (d disk) remove(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	d.saw(change{op: opRemove, path: path})
+	if err := d.saw(Change{Op: OpRemove, Path: path}); err != nil {
+		return err
+	}
 	return os.Remove(path)
 }
 
@@ -87,6 +103,8 @@ func (d disk) syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	d.saw(change{op: opSyncDir, path: filepath.Dir(path)})
+	if err := d.saw(Change{Op: OpSyncDir, Path: filepath.Dir(path)}); err != nil {
+		return errors.Join(err, dir.Close())
+	}
 	return errors.Join(dir.Sync(), dir.Close())
 }

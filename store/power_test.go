@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/internal/crashdisk"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -29,16 +30,16 @@ func cuts(t *testing.T, pinned bool, count int) (failed []error) {
 		}
 		at[i]++
 	}
-	disk := newSimDisk()
+	disk := crashdisk.New(nil)
 	for i, e := range events {
 		for range at[i] {
-			disk.cut(t, dir, r)
+			write(t, dir, disk.Cut(r))
 			if err := h.judge(t, filepath.Join(dir, "state.db"), bootOptions("second"), e.durable, e.next, true); err != nil {
 				failed = append(failed, err)
-				t.Logf("cut before change %d (%s of %s): %v", i, e.Op(), filepath.Base(e.Path()), err)
+				t.Logf("cut before change %d (%s of %s): %v", i, e.Op, filepath.Base(e.Path), err)
 			}
 		}
-		disk.do(e)
+		disk.Do(e.Change)
 	}
 	return failed
 }
@@ -47,12 +48,12 @@ func cuts(t *testing.T, pinned bool, count int) (failed []error) {
 // those around it, of each of the latter several times.
 func TestCrashInAnInstall(t *testing.T) {
 	h, events := makeHistory(), recordLife(t, true)
-	begin := slices.IndexFunc(events, func(e event) bool { return e.Op() == store.OpCreate && filepath.Base(e.Path()) == "state.db.install" })
-	rename := slices.IndexFunc(events, func(e event) bool { return e.Op() == store.OpRename })
+	begin := slices.IndexFunc(events, func(e event) bool { return e.Op == store.OpCreate && filepath.Base(e.Path) == "state.db.install" })
+	rename := slices.IndexFunc(events, func(e event) bool { return e.Op == store.OpRename })
 	require.Less(t, begin, rename)
 	dir := filepath.Join(t.TempDir(), "crashed")
 	r := rand.New(rand.NewPCG(*crashSeed, 3))
-	disk, images, after := newSimDisk(), 0, map[uint64]int{}
+	disk, images, after := crashdisk.New(nil), 0, map[uint64]int{}
 	for i, e := range events[:rename+20] {
 		cuts := 0
 		switch {
@@ -65,13 +66,13 @@ func TestCrashInAnInstall(t *testing.T) {
 			boot := "second"
 			if n == 0 {
 				boot = "first"
-				disk.killed(t, dir)
+				write(t, dir, disk.Killed())
 			} else {
-				disk.cut(t, dir, r)
+				write(t, dir, disk.Cut(r))
 			}
 			path := filepath.Join(dir, "state.db")
 			err := h.judge(t, path, bootOptions(boot), e.durable, e.next, false)
-			require.NoError(t, err, "before change %d, %d after the rename: %s of %s", i, i-rename, e.Op(), filepath.Base(e.Path()))
+			require.NoError(t, err, "before change %d, %d after the rename: %s of %s", i, i-rename, e.Op, filepath.Base(e.Path))
 			require.NoFileExists(t, path+".install")
 			images++
 			s, err := store.Open(path, bootOptions(boot))
@@ -79,7 +80,7 @@ func TestCrashInAnInstall(t *testing.T) {
 			after[headOf(t, s).AppliedIndex]++
 			require.NoError(t, s.Close())
 		}
-		disk.do(e)
+		disk.Do(e.Change)
 	}
 	t.Logf("%d changes from the first byte to the rename, %d images; index + 3: images %v", rename-begin, images, after)
 	require.Greater(t, len(after), 1, "some have the old state, some the new one")

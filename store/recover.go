@@ -55,7 +55,9 @@ func (s *Store) create(records []Record) ([]Record, error) {
 			return nil, fmt.Errorf("%w: %s is missing, and held the state of index %d", ErrCorrupt, s.path, r.Index)
 		}
 	}
-	s.disk.saw(change{op: opCreate, path: installPath(s.path)})
+	if err := s.disk.saw(Change{Op: OpCreate, Path: installPath(s.path)}); err != nil {
+		return nil, err
+	}
 	db, _, err := openDB(installPath(s.path), s.options)
 	if err != nil {
 		return nil, err
@@ -221,8 +223,8 @@ func belonging(records []Record, p *Point) (Record, error) {
 // openFile opens the state file, whose pages nothing is wrong with.
 func (s *Store) openFile() (err error) {
 	s.db, s.file, err = openDB(s.path, s.options)
-	if err == nil {
-		s.disk.saw(change{op: opOpenDB, path: s.path, db: s.db})
+	if err != nil {
+		return err
 	}
-	return err
+	return s.disk.saw(Change{Op: OpOpenDB, Path: s.path, DB: s.db})
 }

@@ -182,15 +182,16 @@ func TestRecordOfTheStateInPlaceStays(t *testing.T) {
 
 	opened := boot("a")
 	seen := false
-	opened.watch = func(c change) {
-		if c.op == opWrite && c.path == recordPath(path) && !seen {
+	opened.Watch = func(c Change) error {
+		if c.Op == OpWrite && c.Path == recordPath(path) && !seen {
 			seen = true
-			got, err := readFileSlots(c.path)
+			got, err := readFileSlots(c.Path)
 			require.NoError(t, err)
-			at := int(c.off / recordSlotSize)
+			at := int(c.Off / recordSlotSize)
 			require.Equal(t, uint64(99), got[at].Index, "the one that is written over")
 			require.Equal(t, newest.sequence, got[1-at].sequence)
 		}
+		return nil
 	}
 	s, err := Open(path, opened)
 	require.NoError(t, err)

@@ -63,7 +63,10 @@ type Options struct {
 	// MaxBytes is the size the file may grow to; 0 is no bound.
 	MaxBytes int
 
-	watch func(change) // see disk
+	// Watch, for tests and simulators, sees each change to the files before it is made,
+	// and refuses it with an error. It may be called from any goroutine, and must not
+	// wait.
+	Watch func(Change) error
 }
 
 func (o *Options) lockTimeout() time.Duration {
@@ -114,7 +117,7 @@ const (
 // the machine went down is set back to the newest record that verifies; ErrCorrupt
 // says that there is none, or that the file is damaged in another way.
 func Open(path string, options Options) (*Store, error) {
-	s := &Store{path: path, options: options, disk: disk{options.watch}}
+	s := &Store{path: path, options: options, disk: disk{options.Watch}}
 	if options.Sync == SyncNever {
 		if err := s.openAlone(); err != nil {
 			return nil, err

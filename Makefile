@@ -1,12 +1,12 @@
 # What a checkout needs: Go, make and git. The linter is built from tools/go.mod.
-.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover docs rules clean
+.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover sim sim-long docs rules clean
 
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 LINTER   := bin/golangci-lint
 
 help:
-	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover docs rules clean"
+	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover sim sim-long docs rules clean"
 
 all: build lint test
 
@@ -53,6 +53,13 @@ fuzz:
 cover:
 	go test -coverprofile bin/cover.out $(PACKAGES)
 	go tool cover -func bin/cover.out | tail -1
+
+# Simulates clusters under faults, seed after seed, for a minute or for a night's half hour.
+sim:
+	go run ./jepsen/sim/run --for 60s
+
+sim-long:
+	go run ./jepsen/sim/run --for 30m
 
 # Writes the pages that are made from code.
 docs:

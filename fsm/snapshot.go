@@ -90,6 +90,18 @@ func (f *FSM) Sync() error {
 	return f.settle(s.commit(s.at))
 }
 
+// Stream takes hold of the present state, to be sent: with all that was answered, or
+// without what it finds no space for. Whoever wants the state while a transaction is
+// open must not wait for it: what ends the transaction may be what waits behind.
+func (f *FSM) Stream() (*store.Snapshot, error) {
+	f.applying.Lock()
+	defer f.applying.Unlock()
+	if err := f.flush(); err != nil && !store.NoSpace(err) {
+		return nil, err
+	}
+	return f.store.Snapshot()
+}
+
 func (f *FSM) flushedPoint() (*snapshot, error) {
 	f.applying.Lock()
 	defer f.applying.Unlock()

@@ -49,26 +49,17 @@ func (n *Node) Backup() (*Backup, error) {
 		n.backups.Add(-1)
 		return nil, ops.Errorf(ops.Overloaded, "%d backups are being read", maxBackups)
 	}
-	s, err := n.answeredState()
+	s, err := n.fsm.Stream()
 	if err != nil {
 		n.backups.Add(-1)
 		if errors.Is(err, store.ErrClosed) {
 			return nil, errShuttingDown
 		}
-		return nil, err
+		return nil, corruptError(err)
 	}
 	state := newSending(s)
 	return &Backup{state, sync.OnceFunc(func() {
 		_ = state.Close() // always nil
 		n.backups.Add(-1)
 	})}, nil
-}
-
-// answeredState is the state with all that this node has answered, or without what
-// it finds no space for.
-func (n *Node) answeredState() (*store.Snapshot, error) {
-	if err := n.fsm.Flush(); err != nil && !store.NoSpace(err) {
-		return nil, corruptError(err)
-	}
-	return n.store.Snapshot()
 }

@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -119,17 +120,36 @@ type Config struct {
 	// Now is the wall clock that stamps entries.
 	Now func() time.Time
 
-	// beforeAppend is called before each append to the raft log, freeBytes in place
-	// of asking the file system, for tests.
+	// Surroundings replace the network and the disk, for tests and simulators.
+	Surroundings Surroundings
+
+	// beforeAppend is called before each append to the raft log, for tests.
 	beforeAppend func()
-	freeBytes    func() int64
 	// confirm overrides how leadership is confirmed, for tests that compare.
 	confirm confirmFunc
 	// pollInterval is how often a leader asks the members how they are, and a node
 	// without a leader whether it still is one.
 	pollInterval time.Duration
-	// bootID overrides which boot of the machine this is, for tests of crashes.
-	bootID func() string
+}
+
+// Surroundings are what a node meets outside of its process. What is nil is real.
+type Surroundings struct {
+	// Listen and Dial make the connections between nodes, in place of TCP. Dial ends
+	// with its context. Of a connection of theirs a read whose deadline has passed says
+	// whether there is something to read, or an end, before it says that it is late.
+	Listen func(addr string) (net.Listener, error)
+	Dial   func(ctx context.Context, addr string) (net.Conn, error)
+	// Log keeps raft's entries and promises in place of the files of RaftLogStore. It
+	// is called once, by Open, and its result closed with the node.
+	Log func() (LogDisk, error)
+	// State sees each change to the files of the state before it is made, and refuses
+	// it with an error: see store.Options.Watch.
+	State func(store.Change) error
+	// FreeBytes is what is free in the data directory's file system, negative when
+	// it is not known.
+	FreeBytes func() int64
+	// BootID tells the boots of the machine apart.
+	BootID func() string
 }
 
 // DefaultConfig is everything but NodeID, DataDir and the addresses. Its timers

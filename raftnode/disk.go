@@ -41,7 +41,7 @@ const (
 
 func (n *Node) openSpace() {
 	s := &n.space
-	s.minFree, s.free, s.room = n.config.DiskMinFree, n.config.freeBytes, n.store.Room
+	s.minFree, s.free, s.room = n.config.DiskMinFree, n.config.Surroundings.FreeBytes, n.store.Room
 	if s.free == nil {
 		s.free = func() int64 { return diskFree(n.config.DataDir) }
 	}

@@ -24,7 +24,7 @@ func create(t *testing.T, n *Node, id byte, partitions int32) error {
 func TestWritesAreRefusedWithoutSpace(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1000)
-	n := single(t, func(c *Config) { c.DiskMinFree, c.freeBytes = 100, free.Load })
+	n := single(t, func(c *Config) { c.DiskMinFree, c.Surroundings.FreeBytes = 100, free.Load })
 	mustCommit(t, n, "a", 0)
 	free.Store(99)
 	eventually(t, func() bool { return n.space.low() != "" }, "low")

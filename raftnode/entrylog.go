@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -29,7 +30,50 @@ type entryLog interface {
 	Close() error
 }
 
+// promises keeps what raft must never forget, sealed already.
+type promises interface {
+	Set(key, value []byte) error
+	Get(key []byte) ([]byte, error) // raftboltdb.ErrKeyNotFound
+	Close() error
+}
+
+// LogDisk keeps raft's entries and promises as they are given to it: see
+// Surroundings. What it has stored is durable, all of it or, with an error, nothing.
+// Want of space is an *fs.PathError with ENOSPC; after any other error of a write the
+// node stops. A delete goes from the end inwards, so that a crash leaves no hole.
+type LogDisk interface {
+	FirstIndex() (uint64, error) // 0 when there are no entries
+	LastIndex() (uint64, error)
+	GetLog(index uint64, entry *raft.Log) error // raft.ErrLogNotFound
+	StoreLogs(entries []*raft.Log) error
+	DeleteOldest(last uint64) error  // up to last
+	DeleteNewest(first uint64) error // from first on
+	Set(key, value []byte) error
+	Get(key []byte) ([]byte, error) // raftboltdb.ErrKeyNotFound
+	Close() error
+}
+
+// logOn is a log on a LogDisk.
+func logOn(open func() (LogDisk, error), snapshots raft.SnapshotStore, timed func(op string, d time.Duration)) (*logStore, error) {
+	disk, err := open()
+	if err != nil {
+		return nil, err
+	}
+	s := &logStore{promises: disk, entries: entriesOn{disk}, snapshots: snapshots, timed: timed}
+	if err := s.loadTerms(); err != nil {
+		return nil, errors.Join(err, disk.Close())
+	}
+	return s, nil
+}
+
+// entriesOn are the entries of a LogDisk, which is closed with the promises.
+type entriesOn struct{ LogDisk }
+
+// Close does nothing.
+func (entriesOn) Close() error { return nil }
+
 var (
+	_ entryLog = entriesOn{}
 	_ entryLog = boltEntries{}
 	_ entryLog = (*wal.Log)(nil)
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -235,7 +236,11 @@ func alive(conn net.Conn) bool {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}
-	raw, err := conn.(syscall.Conn).SyscallConn()
+	file, ok := conn.(syscall.Conn)
+	if !ok {
+		return quiet(conn)
+	}
+	raw, err := file.SyscallConn()
 	if err != nil {
 		return false
 	}
@@ -247,4 +252,12 @@ func alive(conn net.Conn) bool {
 		return true
 	})
 	return err == nil && open
+}
+
+// quiet says the same of a connection that the kernel does not know: see
+// Surroundings.Dial.
+func quiet(conn net.Conn) bool {
+	conn.SetReadDeadline(time.Unix(1, 0))
+	_, err := conn.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded) && conn.SetReadDeadline(time.Time{}) == nil
 }

@@ -30,7 +30,8 @@ var ErrLogDamaged = errors.New("raft log is damaged")
 // with; a value's, over key and value, is the last four bytes of the value.
 type logStore struct {
 	path      string
-	bolt      *raftboltdb.BoltStore
+	bolt      *raftboltdb.BoltStore // nil on a LogDisk
+	promises  promises
 	entries   entryLog
 	kind      string // of entries: LogStoreBoltDB or LogStoreWAL
 	snapshots raft.SnapshotStore
@@ -93,11 +94,9 @@ func openLog(path, kind string, snapshots raft.SnapshotStore, timed func(op stri
 	case err != nil:
 		return nil, fmt.Errorf("open raft log: %w", err)
 	}
-	s := &logStore{path: path, bolt: bolt, snapshots: snapshots, timed: timed}
-	for _, key := range [][]byte{keyCurrentTerm, keyLastVoteTerm} {
-		if err := s.loadTerm(key); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), bolt.Close())
-		}
+	s := &logStore{path: path, bolt: bolt, promises: bolt, snapshots: snapshots, timed: timed}
+	if err := s.loadTerms(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), bolt.Close())
 	}
 	if err := s.openEntries(kind, wal.Options{}); err != nil {
 		return nil, errors.Join(err, bolt.Close())
@@ -111,20 +110,22 @@ func readLog(path string) (*logStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &logStore{path: path, bolt: bolt, timed: func(string, time.Duration) {}}
+	s := &logStore{path: path, bolt: bolt, promises: bolt, timed: func(string, time.Duration) {}}
 	if err := s.openEntries(LogStoreBoltDB, wal.Options{ReadOnly: true}); err != nil {
 		return nil, errors.Join(err, bolt.Close())
 	}
 	return s, nil
 }
 
-func (s *logStore) loadTerm(key []byte) error {
-	term, err := s.GetUint64(key)
-	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
-		return nil
+func (s *logStore) loadTerms() error {
+	for _, key := range [][]byte{keyCurrentTerm, keyLastVoteTerm} {
+		term, err := s.GetUint64(key)
+		if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
+			return err
+		}
+		s.sawTerm(term)
 	}
-	s.sawTerm(term)
-	return err
+	return nil
 }
 
 // scanGaps notes the entries after the state's index that the state machine will
@@ -149,7 +150,7 @@ func (s *logStore) scanGaps(applied uint64) error {
 }
 
 // Close closes both parts.
-func (s *logStore) Close() error { return errors.Join(s.entries.Close(), s.bolt.Close()) }
+func (s *logStore) Close() error { return errors.Join(s.entries.Close(), s.promises.Close()) }
 
 // FirstIndex is 0 when there are no entries.
 func (s *logStore) FirstIndex() (uint64, error) { return s.entries.FirstIndex() }
@@ -323,7 +324,7 @@ func (s *logStore) time(op string, start time.Time) { s.timed(op, time.Since(sta
 func (s *logStore) Set(key, value []byte) error {
 	defer s.time("set", time.Now())
 	sealed := append(make([]byte, 0, len(value)+crcSize), value...)
-	return s.bolt.Set(key, binary.BigEndian.AppendUint32(sealed, valueCRC(key, value)))
+	return s.promises.Set(key, binary.BigEndian.AppendUint32(sealed, valueCRC(key, value)))
 }
 
 func valueCRC(key, value []byte) uint32 {
@@ -333,7 +334,7 @@ func valueCRC(key, value []byte) uint32 {
 // Get reads and checks a value; one that was never set is ErrKeyNotFound, whose
 // text raft knows.
 func (s *logStore) Get(key []byte) ([]byte, error) {
-	sealed, err := s.bolt.Get(key)
+	sealed, err := s.promises.Get(key)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 		gauge(descFileBytes, s.FileBytes, "state")
 		gauge(descFreeBytes, s.FreePages*s.PageBytes, "state")
 	}
-	if info, err := os.Stat(c.node.log.path); err == nil {
+	if info, err := os.Stat(c.node.log.path); err == nil { // none on a LogDisk
 		b := c.node.log.bolt.Stats()
 		gauge(descFileBytes, info.Size(), "raft_log")
 		gauge(descFreeBytes, int64((b.FreePageN+b.PendingPageN)*os.Getpagesize()), "raft_log")

@@ -33,6 +33,7 @@ type network struct {
 	handlers map[connKind]func(net.Conn, party)
 	refused  quieter
 	greeting chan struct{}
+	connect  func(ctx context.Context, addr string) (net.Conn, error)
 
 	mu     sync.Mutex
 	closed bool
@@ -40,13 +41,20 @@ type network struct {
 	done   sync.WaitGroup
 }
 
-func listen(addr string, security *security, logger *slog.Logger) (*network, error) {
-	l, err := net.Listen("tcp", addr)
+func listen(addr string, around Surroundings, security *security, logger *slog.Logger) (*network, error) {
+	if around.Listen == nil {
+		around.Listen = func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+	}
+	if around.Dial == nil {
+		var d net.Dialer
+		around.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
+	}
+	l, err := around.Listen(addr)
 	if err != nil {
 		return nil, fmt.Errorf("raft address: %w", err)
 	}
 	return &network{
-		listener: l, logger: logger, security: security, handlers: map[connKind]func(net.Conn, party){},
+		listener: l, connect: around.Dial, logger: logger, security: security, handlers: map[connKind]func(net.Conn, party){},
 		greeting: make(chan struct{}, greetings), conns: map[net.Conn]struct{}{},
 	}, nil
 }
@@ -111,8 +119,10 @@ func (nw *network) serve(raw net.Conn) {
 	conn, kind, from, err := nw.welcome(raw)
 	<-nw.greeting
 	if err != nil {
-		nw.refused.say(raw.RemoteAddr().(*net.TCPAddr).IP.String()+err.Error(), func() {
-			nw.logger.Warn("refused a connection on the raft port", "from", raw.RemoteAddr().String(), "error", err)
+		from := raw.RemoteAddr().String()
+		host, _, _ := net.SplitHostPort(from) // empty where there are no ports
+		nw.refused.say(host+err.Error(), func() {
+			nw.logger.Warn("refused a connection on the raft port", "from", from, "error", err)
 		})
 		return
 	}
@@ -205,8 +215,7 @@ func (nw *network) answerHello(conn net.Conn, from *hello, said answer, helloFra
 func (nw *network) dial(ctx context.Context, addr string, kind connKind, want raft.ServerID) (net.Conn, party, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
-	var d net.Dialer
-	raw, err := d.DialContext(ctx, "tcp", addr)
+	raw, err := nw.connect(ctx, addr)
 	if err != nil {
 		return nil, party{}, err
 	}

@@ -131,13 +131,17 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	}
 	n.checkpoints.wake = make(chan struct{}, 1)
 	n.fsm.OnCheckpoint(n.checkpoints.add)
-	n.snapshots = &snapshotStore{store: n.store, instead: n.instead}
+	n.snapshots = &snapshotStore{store: n.store, instead: n.instead, stream: n.fsm.Stream}
 	snapshots = n.snapshots
-	n.log, err = openLog(filepath.Join(dir, logFile), n.config.RaftLogStore, snapshots, n.metrics.logTimed)
+	if open := n.config.Surroundings.Log; open != nil {
+		n.log, err = logOn(open, snapshots, n.metrics.logTimed)
+	} else {
+		n.log, err = openLog(filepath.Join(dir, logFile), n.config.RaftLogStore, snapshots, n.metrics.logTimed)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if n.log.kind != n.config.RaftLogStore {
+	if n.log.kind != n.config.RaftLogStore && n.log.bolt != nil {
 		n.logger.Warn("the directory keeps its raft log as it was begun", "store", n.log.kind, "configured", n.config.RaftLogStore)
 	}
 	n.log.pace.slow, n.log.beforeAppend = n.config.LeaderSlowDisk/slowFraction, n.config.beforeAppend
@@ -183,7 +187,7 @@ func (n *Node) openNetwork() error {
 	if err != nil {
 		return err
 	}
-	if n.network, err = listen(n.config.RaftAddr, security, n.logger); err != nil {
+	if n.network, err = listen(n.config.RaftAddr, n.config.Surroundings, security, n.logger); err != nil {
 		return err
 	}
 	n.advertised = n.advertise()
@@ -412,8 +416,11 @@ func (n *Node) Close() error {
 // drain waits for the outcomes of what was proposed. raft leaves those without an
 // answer that are queued when it is shut down.
 func (n *Node) drain() {
-	drained := n.inFlight.close()
-	waitFor(drainTimeout, n.ctx.Done(), func() { <-drained })
+	select {
+	case <-n.inFlight.close():
+	case <-n.ctx.Done():
+	case <-time.After(drainTimeout):
+	}
 }
 
 // handOver lets another node lead, so that the cluster need not find out that this
@@ -426,20 +433,6 @@ func (n *Node) handOver() {
 	defer cancel()
 	if err := n.Transfer(ctx, ""); err != nil {
 		n.logger.Warn("could not hand leadership over", "error", err)
-	}
-}
-
-// waitFor runs fn and waits until it is done, for a while.
-func waitFor(timeout time.Duration, stop <-chan struct{}, fn func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		fn()
-	}()
-	select {
-	case <-done:
-	case <-stop:
-	case <-time.After(timeout):
 	}
 }
 

@@ -50,3 +50,40 @@ func TestPipelineOutlivesAFailedAppend(t *testing.T) {
 		require.Fail(t, "the sender waits for ever")
 	}
 }
+
+// raft's goroutine that takes the answers is told to end by the one that sends. Where
+// that cannot read the log it ends without a word: Close of the node waited for ever.
+func TestUnreadableLogDoesNotKeepANodeFromStopping(t *testing.T) {
+	inner := idlePipeline{consumer: make(chan raft.AppendFuture, 1)}
+	inner.consumer <- answered{}
+	p := newPipeline(inner)
+	require.True(t, (<-p.Consumer()).Response().Success)
+	require.NoError(t, p.Close())
+	select {
+	case last := <-p.Consumer():
+		require.False(t, last.Response().Success)
+		require.Zero(t, last.Response().Term, "raft takes a later term for another leader's")
+		require.Empty(t, last.Request().Entries)
+		require.False(t, last.Start().IsZero())
+	case <-time.After(time.Minute):
+		require.Fail(t, "who takes answers waits for ever")
+	}
+}
+
+// idlePipeline sends nothing.
+type idlePipeline struct{ consumer chan raft.AppendFuture }
+
+func (idlePipeline) AppendEntries(*raft.AppendEntriesRequest, *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	return nil, raft.ErrPipelineShutdown
+}
+func (p idlePipeline) Consumer() <-chan raft.AppendFuture { return p.consumer }
+func (idlePipeline) Close() error                         { return nil }
+
+// answered is a success.
+type answered struct{ raft.AppendFuture }
+
+func (answered) Error() error                        { return nil }
+func (answered) Request() *raft.AppendEntriesRequest { return &raft.AppendEntriesRequest{} }
+func (answered) Response() *raft.AppendEntriesResponse {
+	return &raft.AppendEntriesResponse{Success: true}
+}

@@ -200,7 +200,7 @@ func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raf
 	if err != nil {
 		return err
 	}
-	snapshots := &snapshotStore{store: state}
+	snapshots := &snapshotStore{store: state, stream: machine.Stream}
 	log, err := openLog(filepath.Join(dir, logFile), config.RaftLogStore, snapshots, func(string, time.Duration) {})
 	if err != nil {
 		return err

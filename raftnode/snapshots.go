@@ -25,6 +25,8 @@ type snapshotStore struct {
 	store *store.Store
 	// instead is the position of a state that is missing, or nil.
 	instead func() *fsm.Position
+	// stream takes hold of the present state, to be sent.
+	stream func() (*store.Snapshot, error)
 
 	mu       sync.Mutex
 	writer   *snapshotSink     // receives: there is one file for it
@@ -87,7 +89,7 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if p.Index == 0 {
 		return nil, nil, errors.New("there is no snapshot yet")
 	}
-	state, err := s.store.Snapshot()
+	state, err := s.stream()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ const (
 
 // stateOptions are how the node opens its state file.
 func (c *Config) stateOptions() store.Options {
-	o := store.Options{Child: c.Child, MaxBytes: c.StateMaxBytes, BootID: c.bootID}
+	o := store.Options{Child: c.Child, MaxBytes: c.StateMaxBytes, BootID: c.Surroundings.BootID, Watch: c.Surroundings.State}
 	if c.StateSync == StateSyncInterval {
 		o.Sync = store.SyncInterval
 	}

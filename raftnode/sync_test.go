@@ -40,7 +40,7 @@ func TestStateGoesBackWithTheMachineAndTheLogBringsTheRest(t *testing.T) {
 	config := testConfig(t, "n1")
 	config.StateSync, config.StateSyncInterval, config.StateSyncMaxTransactions = StateSyncInterval, time.Hour, 1_000_000
 	boot := "one"
-	config.bootID = func() string { return boot }
+	config.Surroundings.BootID = func() string { return boot }
 	n, err := Open(config)
 	require.NoError(t, err)
 	ready(t, n)
@@ -135,7 +135,7 @@ func TestFollowerIsRestoredWhileWritesGoOn(t *testing.T) {
 	c := startCluster(t, func(c *Config) {
 		c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval = 5, 20, 20*time.Millisecond
 		c.StateSync, c.StateSyncInterval = StateSyncInterval, 20*time.Millisecond
-		c.bootID = func() string { return boot }
+		c.Surroundings.BootID = func() string { return boot }
 	})
 	createTopic(t, c.nodes[c.leader()])
 	away := c.followers()[0]

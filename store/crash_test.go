@@ -57,8 +57,8 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		var l *life
-		l = &life{t: panics{}, h: makeHistory(), path: args[0], pinned: true, options: bootOptions("first")}
+
+		l := &life{t: panics{}, h: makeHistory(), path: args[0], pinned: true, options: bootOptions("first")}
 		l.options.Watch = crashdisk.Watch(func(store.Change) error {
 			if at--; at == 0 {
 				if err := os.WriteFile(args[0]+".said", []byte(strconv.FormatUint(l.applied, 10)), 0o600); err == nil {

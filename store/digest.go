@@ -91,17 +91,24 @@ func DigestOf(tx *ReadTx) (Digest, error) {
 			if err != nil {
 				return err
 			}
-			if b != bucketBatches {
-				d.add(rowHash(b, key, payload))
-				return nil
-			}
-			return d.addBlock(key, payload)
+			return d.addRow(b, key, payload)
 		})
 		if err != nil {
 			return Digest{}, err
 		}
 	}
 	return d, nil
+}
+
+// addRow adds a row of any bucket.
+func (d *Digest) addRow(b bucket, key, payload []byte) error {
+	switch {
+	case b == bucketBatches:
+		return d.addBlock(key, payload)
+	case bucketTable[b].logical:
+		d.add(rowHash(b, key, payload))
+	}
+	return nil
 }
 
 func (d *Digest) addBlock(key, payload []byte) error {

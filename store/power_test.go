@@ -100,3 +100,39 @@ func TestPowerCutsWithoutThePinnedTransaction(t *testing.T) {
 	t.Logf("%d of %d images not recovered", len(failed), count)
 	require.NotEmpty(t, failed)
 }
+
+// A disk that forgets what it said was durable leaves pages of several states that are
+// whole, each by itself, and lead to each other: such a file was taken for a state.
+func TestDiskThatLiesIsFoundOut(t *testing.T) {
+	h, events := makeHistory(), recordLife(t, true)
+	dir := filepath.Join(t.TempDir(), "lied")
+	path := filepath.Join(dir, "state.db")
+	r := rand.New(rand.NewPCG(*crashSeed, 4))
+	refused, opened := 0, 0
+	for range *powerCuts {
+		disk := crashdisk.New(nil)
+		from := past + r.IntN(len(events)-past)
+		for _, e := range events[:from+r.IntN(len(events)-from)] {
+			if from--; from > 0 || e.Op != store.OpSync {
+				disk.Do(e.Change)
+			}
+		}
+		write(t, dir, disk.Cut(r))
+		s, err := store.Open(path, bootOptions("second"))
+		if err != nil {
+			require.ErrorIs(t, err, store.ErrCorrupt)
+			refused++
+			continue
+		}
+		opened++
+		require.NoError(t, s.View(func(tx *store.ReadTx) error {
+			digest, err := store.DigestOf(tx)
+			require.Equal(t, h.digests[tx.Meta().AppliedIndex], digest, "the state at entry %d", tx.Meta().AppliedIndex)
+			return err
+		}))
+		require.NoError(t, s.Close())
+	}
+	t.Logf("%d images refused, %d opened", refused, opened)
+	require.Positive(t, refused)
+	require.Positive(t, opened)
+}

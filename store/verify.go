@@ -20,7 +20,9 @@ type verified struct {
 }
 
 // verifyState reads all pages and rows that metas lead to in a state file, without
-// bbolt and without believing anything.
+// bbolt and without believing anything. The digest is computed from the rows: where a
+// disk has lost what it said was durable, pages of several states can be whole, each by
+// itself, and lead to each other.
 func verifyState(f *os.File, metas metaPages) (v verified, err error) {
 	c := rowCheck{buckets: map[string]bucket{}}
 	v.Problem, err = walkPages(f, metas, c.row)
@@ -38,14 +40,19 @@ func verifyState(f *os.File, metas metaPages) (v verified, err error) {
 		return v, nil
 	}
 	m := c.meta
+	if m.Digest != c.digest {
+		v.Problem = fmt.Sprintf("digest: stored %s, computed %s", m.Digest, c.digest)
+		return v, nil
+	}
 	v.Index, v.Term, v.Digest, v.Schema = m.AppliedIndex, m.AppliedTerm, m.Digest, uint64(m.SchemaVersion)
 	return v, nil
 }
 
-// rowCheck checks the checksum of every row.
+// rowCheck checks the checksum of every row, and computes the digest.
 type rowCheck struct {
 	buckets map[string]bucket // met so far
 	meta    *Meta
+	digest  Digest
 }
 
 func (c *rowCheck) row(name, key, value []byte) string {
@@ -58,6 +65,9 @@ func (c *rowCheck) row(name, key, value []byte) string {
 		var m Meta
 		m, err = decodeMeta(payload)
 		c.meta = &m
+	}
+	if err == nil {
+		err = c.digest.addRow(b, key, payload)
 	}
 	if err != nil {
 		return err.Error()

@@ -65,9 +65,23 @@ func (d *Disk) Do(c store.Change) {
 	}
 }
 
+// Names are those of the files as the kernel has them.
+func (d *Disk) Names() []string { return slices.Sorted(maps.Keys(d.names)) }
+
+// Forget takes away, durably, a file that somebody else removed.
+func (d *Disk) Forget(name string) {
+	for _, names := range slices.Concat(d.renames, []map[string]*file{d.names, d.durable}) {
+		delete(names, name)
+	}
+}
+
 // Holds makes data the content of a file, as the kernel has it: there are changes that
 // nobody sees. See store.DiskOp.
-func (d *Disk) Holds(path string, data []byte) { d.names[filepath.Base(path)].data = data }
+func (d *Disk) Holds(path string, data []byte) {
+	if f := d.names[filepath.Base(path)]; f != nil {
+		f.data = data
+	}
+}
 
 func (d *Disk) renamed() { d.renames = append(d.renames, maps.Clone(d.names)) }
 

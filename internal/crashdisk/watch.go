@@ -10,10 +10,13 @@ import (
 // Watch is a store.Options.Watch that hands fn every change before it is made, those
 // that bbolt makes within transactions included. An error of fn is the error of the
 // change. around, unless nil, carries out each of bbolt's writes, so that it can keep
-// others from looking meanwhile.
-func Watch(fn func(store.Change) error, around func(write func())) func(store.Change) error {
+// others from looking meanwhile; its error is that of the write.
+func Watch(fn func(store.Change) error, around func(write func()) error) func(store.Change) error {
 	if around == nil {
-		around = func(write func()) { write() }
+		around = func(write func()) error {
+			write()
+			return nil
+		}
 	}
 	return func(c store.Change) error {
 		if c.Op != store.OpOpenDB {
@@ -27,7 +30,9 @@ func Watch(fn func(store.Change) error, around func(write func())) func(store.Ch
 			if err := fn(store.Change{Op: store.OpWrite, Path: c.Path, Off: off, Data: b}); err != nil {
 				return 0, err
 			}
-			around(func() { n, err = real(b, off) })
+			if refused := around(func() { n, err = real(b, off) }); refused != nil {
+				return 0, refused
+			}
 			return n, err
 		}
 		return nil

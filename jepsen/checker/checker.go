@@ -11,6 +11,7 @@ import (
 
 	"github.com/cpnode/cpnode/jepsen/history"
 	"github.com/cpnode/cpnode/jepsen/nemesis"
+	"github.com/cpnode/cpnode/ops"
 )
 
 // Files of a run's directory. Beside them are a directory and a log for each node.
@@ -26,6 +27,8 @@ type Config struct {
 	Budget time.Duration
 	// Parallel is how many partitions are searched at a time.
 	Parallel int
+	// Excused are errors of whole requests that the faults of the run explain.
+	Excused []ops.Code
 }
 
 // DefaultConfig is enough for a few hundred operations a partition.
@@ -64,17 +67,24 @@ func Check(ctx context.Context, dir string, config Config) (*Report, error) {
 // under way. What was read last is where acknowledged commits must be found.
 func CheckSoFar(records []*history.Record, config Config) (*Verdict, error) {
 	v := &Verdict{}
-	p, err := v.checkAnswers(records)
+	p, err := v.checkAnswers(records, config.Excused)
 	if err != nil {
 		return nil, err
 	}
 	return v, p.checkLinearizable(v, config, "")
 }
 
+// CheckHistory judges a history that ends with reads of all that every node holds.
+func CheckHistory(records []*history.Record, config Config) (*Verdict, error) {
+	v := &Verdict{}
+	_, err := v.checkHistory(records, config, "")
+	return v, err
+}
+
 // checkHistory does all checks of a history; drawings are written to dir unless it
 // is empty.
 func (v *Verdict) checkHistory(records []*history.Record, config Config, dir string) (*parsed, error) {
-	p, err := v.checkAnswers(records)
+	p, err := v.checkAnswers(records, config.Excused)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +93,8 @@ func (v *Verdict) checkHistory(records []*history.Record, config Config, dir str
 }
 
 // checkAnswers holds the answers against each other.
-func (v *Verdict) checkAnswers(records []*history.Record) (*parsed, error) {
-	p, err := parse(records, v)
+func (v *Verdict) checkAnswers(records []*history.Record, excused []ops.Code) (*parsed, error) {
+	p, err := parse(records, excused, v)
 	if err != nil {
 		return nil, err
 	}

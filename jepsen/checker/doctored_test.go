@@ -352,13 +352,13 @@ func TestFill(t *testing.T) {
 	heard := s.delete(5)
 	s.never("too late", 3)
 	s.finish()
-	p, err := parse(s.records, &Verdict{})
+	p, err := parse(s.records, nil, &Verdict{})
 	require.NoError(t, err)
 	l := p.logs[p.names[0]]
 	require.Equal(t, map[*commit]filling{l.byKey["fits"]: {2, heard.Return}}, l.fillings)
 
 	s.never("the rest", 2).Invoke = 0 // with the short one it fits as well
-	p, err = parse(s.records, &Verdict{})
+	p, err = parse(s.records, nil, &Verdict{})
 	require.NoError(t, err)
 	l = p.logs[p.names[0]]
 	open := filling{-1, math.MaxInt64}

@@ -63,8 +63,8 @@ func (c *client) partitions(n int) []int32 {
 	return chosen
 }
 
-// method is an operation of the Go client.
-type method[Q, A any] func(*api.Client, context.Context, *Q, ...api.Option) (*A, error)
+// method is an operation of the control plane.
+type method[Q, A any] func(api.ControlPlane, context.Context, *Q, ...api.Option) (*A, error)
 
 // ask sends one request to one node once, and records it. The answer is nil unless
 // the outcome is ok. What r says of client, operation and read options is kept.
@@ -77,7 +77,11 @@ func ask[Q, A any](ctx context.Context, c *client, node target, r *history.Recor
 	r.Client, r.Node = c.id, node.ID
 	r.Request = marshal(request)
 	r.Invoke = c.load.recorder.Now()
-	answer, err := m(node.client, ctx, request, options...)
+	var answer *A
+	err := node.call(func(p api.ControlPlane) (err error) {
+		answer, err = m(p, ctx, request, options...)
+		return err
+	})
 	r.Return = c.load.recorder.Now()
 	r.Index, r.AppliedIndex = info.Index, info.AppliedIndex
 	if r.Outcome = outcomeOf(r.Op, err); r.Outcome == history.OK {

@@ -45,7 +45,7 @@ func (w *Workload) readAll(ctx context.Context, node target, kind history.Record
 // always, so that they are those of all nodes.
 func readLog(ctx context.Context, c *client, node target, p int32, kind history.Record) error {
 	request := &ops.GetLogInfoRequest{Requests: []ops.LogRef{{TopicID: topic, Partition: p}}}
-	info := ask(ctx, c, node, &history.Record{Op: "get-log-info", Logs: logsOf(p), Final: kind.Final}, (*api.Client).GetLogInfo, request)
+	info := ask(ctx, c, node, &history.Record{Op: "get-log-info", Logs: logsOf(p), Final: kind.Final}, api.ControlPlane.GetLogInfo, request)
 	if info == nil {
 		return fmt.Errorf("node %s does not answer a read of partition %d", node.ID, p)
 	}
@@ -54,7 +54,7 @@ func readLog(ctx context.Context, c *client, node target, p int32, kind history.
 		record := kind
 		record.Op, record.Logs = "find-batches", logsOf(p)
 		find := &ops.FindBatchesRequest{Requests: []ops.FindBatches{findFrom(p, offset)}, FetchMaxBytes: math.MaxInt32, MaxBatchesPerPartition: finalPage}
-		answer := ask(ctx, c, node, &record, (*api.Client).FindBatches, find)
+		answer := ask(ctx, c, node, &record, api.ControlPlane.FindBatches, find)
 		if answer == nil {
 			return fmt.Errorf("node %s does not answer a read of partition %d", node.ID, p)
 		}

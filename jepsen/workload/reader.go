@@ -68,7 +68,7 @@ func (r *reader) findBatches(ctx context.Context, record *history.Record, partit
 		request.Requests = append(request.Requests, findFrom(p, offset))
 	}
 	record.Op = "find-batches"
-	answer := ask(ctx, &r.client, r.node(), record, (*api.Client).FindBatches, request)
+	answer := ask(ctx, &r.client, r.node(), record, api.ControlPlane.FindBatches, request)
 	if answer == nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (r *reader) listOffsets(ctx context.Context, record *history.Record, partit
 		request.Requests = append(request.Requests, ops.ListOffset{TopicID: topic, Partition: p, Timestamp: timestamp})
 	}
 	record.Op = "list-offsets"
-	ask(ctx, &r.client, r.node(), record, (*api.Client).ListOffsets, request)
+	ask(ctx, &r.client, r.node(), record, api.ControlPlane.ListOffsets, request)
 }
 
 func (r *reader) logInfo(ctx context.Context, record *history.Record, partitions []int32) {
@@ -97,5 +97,5 @@ func (r *reader) logInfo(ctx context.Context, record *history.Record, partitions
 		request.Requests = append(request.Requests, ops.LogRef{TopicID: topic, Partition: p})
 	}
 	record.Op = "get-log-info"
-	ask(ctx, &r.client, r.node(), record, (*api.Client).GetLogInfo, request)
+	ask(ctx, &r.client, r.node(), record, api.ControlPlane.GetLogInfo, request)
 }

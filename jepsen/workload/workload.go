@@ -29,7 +29,12 @@ type Config struct {
 }
 
 // Endpoint is a node that answers.
-type Endpoint struct{ ID, URL string }
+type Endpoint struct {
+	ID, URL string
+	// Call, when it is set, reaches the node in place of URL: it carries out one call,
+	// or does not, and makes of its error what a client would be told.
+	Call func(call func(api.ControlPlane) error) error
+}
 
 // ReadersPerNode is how many readers keep reads under way at a node all the time.
 const ReadersPerNode = 3
@@ -64,10 +69,17 @@ type Workload struct {
 	seen  []position // by partition
 }
 
-// target is a node, and the client that asks it once.
+// target is a node, and the client that asks it once, nil when Call does.
 type target struct {
 	Endpoint
 	client *api.Client
+}
+
+func (t target) call(fn func(api.ControlPlane) error) error {
+	if t.Call != nil {
+		return t.Call(fn)
+	}
+	return fn(t.client)
 }
 
 // position is what has been heard of a partition, to choose what to ask next.
@@ -86,6 +98,10 @@ func New(config Config, recorder *history.Recorder) (*Workload, error) {
 func (w *Workload) Use(nodes []Endpoint) error {
 	var targets []target
 	for _, n := range nodes {
+		if n.Call != nil {
+			targets = append(targets, target{Endpoint: n})
+			continue
+		}
 		c := api.DefaultClientConfig(n.URL)
 		c.RetryFor = 0 // each attempt is an operation of its own
 		client, err := api.NewClient(c)
@@ -111,9 +127,12 @@ func (w *Workload) targets() []target {
 // Create makes the topic, which every read is to know.
 func (w *Workload) Create(ctx context.Context) error {
 	var info api.Info
-	_, err := w.targets()[0].client.CreateTopics(ctx, &ops.CreateTopicsRequest{
-		Topics: []ops.CreateTopic{{TopicID: topic, TopicName: "history", NumPartitions: int32(len(w.seen))}},
-	}, api.Observe(&info))
+	err := w.targets()[0].call(func(p api.ControlPlane) error {
+		_, err := p.CreateTopics(ctx, &ops.CreateTopicsRequest{
+			Topics: []ops.CreateTopic{{TopicID: topic, TopicName: "history", NumPartitions: int32(len(w.seen))}},
+		}, api.Observe(&info))
+		return err
+	})
 	w.created = info.Index
 	return err
 }
@@ -148,7 +167,9 @@ func (w *Workload) Close() { closeAll(w.targets()) }
 
 func closeAll(targets []target) {
 	for _, t := range targets {
-		t.client.Close()
+		if t.client != nil {
+			t.client.Close()
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (w *writer) send(ctx context.Context, request *ops.CommitFileRequest) (inde
 	for i := range request.Batches {
 		r.Logs = append(r.Logs, logsOf(request.Batches[i].Partition)...)
 	}
-	answer := ask(ctx, &w.client, w.anyNode(), r, (*api.Client).CommitFile, request)
+	answer := ask(ctx, &w.client, w.anyNode(), r, api.ControlPlane.CommitFile, request)
 	if answer == nil {
 		return 0, false
 	}
@@ -134,7 +134,7 @@ func (w *writer) readBack(ctx context.Context, p int32, index uint64) {
 	ctx, end := w.begin(ctx, readTimeout)
 	defer end()
 	r := &history.Record{Op: "get-log-info", Logs: logsOf(p), Stale: true, MinIndex: index}
-	ask(ctx, &w.client, w.anyNode(), r, (*api.Client).GetLogInfo, &ops.GetLogInfoRequest{Requests: []ops.LogRef{{TopicID: topic, Partition: p}}})
+	ask(ctx, &w.client, w.anyNode(), r, api.ControlPlane.GetLogInfo, &ops.GetLogInfoRequest{Requests: []ops.LogRef{{TopicID: topic, Partition: p}}})
 }
 
 // deleteRecords cuts a partition somewhere, now and then at its end.
@@ -149,7 +149,7 @@ func (w *writer) deleteRecords(ctx context.Context) {
 	}
 	r := &history.Record{Op: "delete-records", Logs: logsOf(p)}
 	request := &ops.DeleteRecordsRequest{Requests: []ops.DeleteRecords{{TopicID: topic, Partition: p, Offset: offset}}}
-	if answer := ask(ctx, &w.client, w.anyNode(), r, (*api.Client).DeleteRecords, request); answer != nil {
+	if answer := ask(ctx, &w.client, w.anyNode(), r, api.ControlPlane.DeleteRecords, request); answer != nil {
 		w.load.heard(p, answer.Responses[0].LogStartOffset, -1)
 	}
 }

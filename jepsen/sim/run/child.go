@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cpnode/cpnode/jepsen/sim"
+)
+
+// childArg makes this executable run one scenario.
+const childArg = "one-scenario"
+
+// resultFile is where the child leaves what became of it.
+const resultFile = "result.json"
+
+// try is one run of a scenario.
+type try struct {
+	seed    uint64
+	keep    []int // nil: all of its faults
+	verbose bool
+}
+
+func (t try) scenario() *sim.Scenario {
+	s := sim.Generate(t.seed)
+	if t.keep != nil {
+		s = s.Only(t.keep)
+	}
+	return s
+}
+
+// limit is how much real time a scenario may take.
+const limit = 5 * time.Minute
+
+// run runs the scenario in a child process. What became of that, if it did not come to
+// its end, is a failure of the scenario.
+func (t try) run(ctx context.Context, base string) (*sim.Result, error) {
+	dir, err := os.MkdirTemp(base, "seed-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	keep := ""
+	if t.keep != nil {
+		keep = list(t.keep)
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(limited, self, childArg, strconv.FormatUint(t.seed, 10), keep, dir, strconv.FormatBool(t.verbose))
+	// One thread, and no interruption of goroutines by time: what the scheduler is free
+	// to choose is as little as can be had.
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=randseednop=0,asyncpreemptoff=1")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if t.verbose {
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	}
+	ended := cmd.Run()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	data, err := os.ReadFile(filepath.Join(dir, resultFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return &sim.Result{Failures: []string{fmt.Sprintf("the process ended: %v\n%s", ended, said.Bytes()[:min(said.Len(), maxSaid)])}}, nil
+	}
+	r := &sim.Result{}
+	return r, errors.Join(err, json.Unmarshal(data, r))
+}
+
+// maxSaid bounds what is shown of a process that died.
+const maxSaid = 16 << 10
+
+// child runs one scenario, and ends the process. Simulated time is to be had in tests
+// only, so this is one.
+func child(args []string) error {
+	seed, err := strconv.ParseUint(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	keep, err := numbers(args[1])
+	if err != nil {
+		return err
+	}
+	t := try{seed, keep, args[3] == "true"}
+	dir := args[2]
+	testing.Init()
+	if err := flag.CommandLine.Parse(nil); err != nil {
+		return err
+	}
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "scenario", F: func(tt *testing.T) {
+		data, err := json.Marshal(sim.Run(tt, t.scenario(), filepath.Join(dir, "nodes"), t.verbose))
+		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, resultFile), data, 0o600)); err != nil {
+			tt.Fatal(err)
+		}
+	}}}, nil, nil)
+	return nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/store"
+)
+
+func TestMain(m *testing.M) {
+	store.ChildMain()
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		if err := child(os.Args[2:]); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestShrinking(t *testing.T) {
+	runs := 0
+	s := shrinking{tries: 100, fails: func(keep []int) bool {
+		runs++
+		return slices.Contains(keep, 3) && slices.Contains(keep, 11)
+	}}
+	all := make([]int, 20)
+	for i := range all {
+		all[i] = i
+	}
+	require.Equal(t, []int{3, 11}, s.run(all))
+	require.Equal(t, 100, runs+s.tries)
+	s = shrinking{tries: 3, fails: func(keep []int) bool { return len(keep) > 0 }}
+	require.NotEmpty(t, s.run(all))
+	require.Zero(t, s.tries)
+}
+
+// A seed without faults holds, and the command says how much that was.
+func TestCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: simulates a minute")
+	}
+	var out bytes.Buffer
+	require.NoError(t, command(t.Context(), []string{"--seed", "7", "--keep", none}, &out), out.String())
+	require.Contains(t, out.String(), "seeds 7 to 7: 1 runs")
+	require.Contains(t, out.String(), "verdict: no violation")
+	require.Error(t, command(t.Context(), []string{"--keep", "x"}, &out))
+	require.Error(t, command(t.Context(), []string{"more"}, &out))
+}
+
+func TestLists(t *testing.T) {
+	for _, want := range [][]int{{}, {4}, {0, 17, 3}} {
+		got, err := numbers(list(want))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	got, err := numbers("")
+	require.NoError(t, err)
+	require.Nil(t, got)
+}

@@ -160,7 +160,7 @@ func dashboardQueries(t *testing.T, job string) (all []string) {
 	for _, p := range dashboard.Panels {
 		require.True(t, p.Type == "row" || len(p.Targets) > 0, "panel %q asks nothing", p.Title)
 		for _, target := range p.Targets {
-			all = append(all, strings.NewReplacer("$job", job, "$__rate_interval", "15s").Replace(target.Expr))
+			all = append(all, strings.NewReplacer("$job", job, "$__rate_interval", "1m").Replace(target.Expr))
 		}
 	}
 	require.NotEmpty(t, all)

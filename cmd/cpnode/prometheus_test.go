@@ -96,7 +96,8 @@ var (
 	intervals     = regexp.MustCompile(`_interval: 15s`)
 )
 
-// scrapeConfig is the shipped one for this cluster and for a test's patience.
+// scrapeConfig is the shipped one for this cluster and for a test's patience. The interval
+// also bounds a scrape: a busy machine needs its time.
 func scrapeConfig(t *testing.T, c *cluster) []byte {
 	config, err := os.ReadFile(scrapeFile)
 	require.NoError(t, err)
@@ -107,7 +108,7 @@ func scrapeConfig(t *testing.T, c *cluster) []byte {
 		addrs = append(addrs, n.httpAddr)
 	}
 	config = scrapeTargets.ReplaceAll(config, fmt.Appendf(nil, "targets: [%q, %q, %q]", addrs[0], addrs[1], addrs[2]))
-	return intervals.ReplaceAll(config, []byte("_interval: 1s"))
+	return intervals.ReplaceAll(config, []byte("_interval: 2s"))
 }
 
 // ask decodes the data of an answer of the HTTP API.

@@ -15,9 +15,6 @@ func (g *Gate) BeforeRead(fn func()) { g.hooks.reading = fn }
 // WhenWoken sets what runs when a parked read goes on, without any lock.
 func (g *Gate) WhenWoken(fn func()) { g.hooks.woken = fn }
 
-// BeforeRole sets what runs in a change of role, under its lock.
-func (g *Gate) BeforeRole(fn func()) { g.hooks.rolling = fn }
-
 // BeforeDeletion sets what runs in a deletion, before it takes a lock.
 func (g *Gate) BeforeDeletion(fn func()) { g.hooks.deleting = fn }
 

@@ -96,7 +96,6 @@ type Gate struct {
 type hooks struct {
 	reading   func() // the local log is about to be read, under the lock of the log
 	woken     func() // a parked read goes on, without any lock
-	rolling   func() // a role is about to be taken, under the lock of the role
 	deleting  func() // a prefix is about to be deleted, before any lock
 	promoting func() // a future log is caught up, before any lock
 }

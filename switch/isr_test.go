@@ -1,6 +1,7 @@
 package switchover_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -130,7 +131,30 @@ func TestHighWatermarkWaitsForAProposedMember(t *testing.T) {
 	_, err := b.Append(ref, 1, []byte("local 20"))
 	require.NoError(t, err)
 	require.EqualValues(t, 20, b.status().HighWatermark)
+	b.Apply(withISR(classic(), 1)) // the same once more says nothing of what was asked
+	require.EqualValues(t, 20, b.status().HighWatermark)
 	b.mustFetch(2, 21, 4)
+	require.EqualValues(t, 21, b.status().HighWatermark)
+}
+
+// Nor is it let go when a refusal follows a try whose outcome is not known.
+func TestHighWatermarkWaitsForAMemberOfAnUnknownOutcome(t *testing.T) {
+	b := filled(t, 20)
+	b.Apply(withISR(classic(), 1))
+	b.mustFetch(2, 20, 4)
+	b.plane.err = errors.New("outcome unknown")
+	b.CommitPass()
+	b.plane.err, b.plane.answer = nil, ops.IneligibleReplica
+	b.clock.Advance(time.Second)
+	b.CommitPass()
+	require.Len(t, b.plane.isrs, 2)
+	_, err := b.Append(ref, 1, []byte("local 20"))
+	require.NoError(t, err)
+	require.EqualValues(t, 20, b.status().HighWatermark)
+
+	refused := withISR(classic(), 1)
+	refused.PartitionEpoch++
+	b.Apply(refused)
 	require.EqualValues(t, 21, b.status().HighWatermark)
 }
 

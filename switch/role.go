@@ -77,7 +77,6 @@ func (g *Gate) changeRole(p *partition, reg *Registration) {
 func (g *Gate) changeRoleLocked(p *partition, reg *Registration) error {
 	p.role.Lock()
 	defer p.role.Unlock()
-	at(g.hooks.rolling)
 	fetch, err := p.take(reg, g.config.BrokerID, g.clock.Now())
 	if fetch != nil {
 		g.carryOut(p.ref, fetch)
@@ -124,10 +123,12 @@ func (p *partition) take(reg *Registration, me int32, now time.Time) (*fetching,
 		return nil, nil
 	}
 	err := p.prepare(reg, reg.Leader == me)
-	if p.reg == nil || p.reg.LeaderEpoch != reg.LeaderEpoch {
+	switch {
+	case p.reg == nil || p.reg.LeaderEpoch != reg.LeaderEpoch:
 		p.progress.reset(p.log.EndOffset(), now)
+	case p.reg.PartitionEpoch != reg.PartitionEpoch:
+		p.progress.settle()
 	}
-	p.progress.settle()
 	p.reg = reg
 	if err == nil {
 		err = p.advance(me) // what is committed depends on who is in the ISR

@@ -143,7 +143,7 @@ func (m mutation) try(ctx context.Context, right *binaries, dir string) (killed 
 	if err := compile(ctx, m.pkg, wrong, "-overlay", path); err != nil {
 		return false, fmt.Errorf("%s: %w", m.name, err)
 	}
-	defer os.Remove(wrong)
+	defer os.RemoveAll(wrong)
 	passed, _, err := m.test(ctx, wrong)
 	return !passed, err
 }

@@ -286,6 +286,7 @@ type plane struct {
 	answer ops.Code // "" is NONE
 	err    error
 	dead   []int32
+	during func() // runs in a call, as what the call brings about may arrive before its answer
 }
 
 func (c *plane) code() ops.Code {
@@ -296,6 +297,9 @@ func (c *plane) code() ops.Code {
 }
 
 func (c *plane) CommitSeal(_ context.Context, r *ops.CommitSealRequest, _ ...api.Option) (*ops.CommitSealResponse, error) {
+	if c.during != nil {
+		c.during()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seals = append(c.seals, r.Requests...)

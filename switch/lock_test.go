@@ -86,6 +86,19 @@ func TestStalledDeletionHoldsUpItsPartitionAlone(t *testing.T) {
 	<-done
 }
 
+// The registration that a commit brings about is applied before the commit is answered.
+func TestNothingIsLockedDuringACommit(t *testing.T) {
+	b := filled(t, 20)
+	b.Apply(pending())
+	b.plane.during = func() {
+		b.Apply(waiting(20))
+		b.requireTier(5, switchover.TierLocal)
+	}
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 1)
+	require.Equal(t, ops.StatePrefixWaitingForUpload, b.status().State)
+}
+
 // All at once, for the race detector and against deadlocks: roles change to and fro while
 // the partition is written, read, moved and deleted.
 func TestEverythingAtOnce(t *testing.T) {

@@ -218,8 +218,18 @@ func list[T any](c *codec, v *[]T, n int, fields func(*codec, *T)) {
 	}
 }
 
+// int32s writes or reads a field that is an array of integers.
+func (c *codec) int32s(v *[]int32) {
+	elements(c, v, (*codec).int32)
+}
+
 // strings writes or reads a field that is an array of strings.
 func (c *codec) strings(v *[]string) {
+	elements(c, v, (*codec).string)
+}
+
+// elements writes or reads a field that is an array of values of one field each.
+func elements[T any](c *codec, v *[]T, element func(*codec, *T)) {
 	if !c.field() {
 		return
 	}
@@ -227,11 +237,11 @@ func (c *codec) strings(v *[]string) {
 	if c.enc != nil {
 		c.fail(c.enc.EncodeArrayLen(len(*v)))
 	} else {
-		*v = make([]string, c.length())
+		*v = make([]T, c.length())
 	}
 	c.left = len(*v)
 	for i := range *v {
-		c.string(&(*v)[i])
+		element(c, &(*v)[i])
 	}
 	c.left = outer
 }

@@ -1,6 +1,10 @@
 package ops
 
-import "github.com/cpnode/cpnode/store"
+import (
+	"slices"
+
+	"github.com/cpnode/cpnode/store"
+)
 
 // ElectLeaderRequest asks for another leader of a partition.
 type ElectLeaderRequest struct {
@@ -12,4 +16,95 @@ type ElectLeaderRequest struct {
 // ElectLeaderResponse says whether the partition has another leader now.
 type ElectLeaderResponse struct {
 	Error Code `json:"error"`
+}
+
+// The values of ElectLeaderRequest.Election.
+const (
+	ElectionPreferred = "preferred"
+	ElectionUnclean   = "unclean"
+)
+
+// Validate has nothing to check beyond the fields' bounds.
+func (*ElectLeaderRequest) Validate(Limits) error { return nil }
+
+// Begin logs one entry.
+func (r *ElectLeaderRequest) Begin(Settings) Steps {
+	return &once[*ElectLeaderResponse]{command: &electLeader{*r}}
+}
+
+// electLeader is the logged command.
+type electLeader struct{ request ElectLeaderRequest }
+
+func (*electLeader) Op() string { return "elect-leader" }
+
+func (c *electLeader) fields(f *codec) {
+	f.object(3, func(f *codec) {
+		f.topicID(&c.request.TopicID)
+		f.int32(&c.request.Partition)
+		f.string(&c.request.Election)
+	})
+}
+
+// Apply writes one registration.
+func (c *electLeader) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
+	return applyDecided(c, tx, nowMs)
+}
+
+func (c *electLeader) decide(tx *store.ReadTx, _ int64) (change[*ElectLeaderResponse], error) {
+	p, err := findPartition(tx, LogRef{c.request.TopicID, c.request.Partition})
+	if err != nil {
+		return change[*ElectLeaderResponse]{}, err
+	}
+	r, code := p.reg, p.problem
+	switch {
+	case code != None:
+	case c.request.Election == ElectionUnclean:
+		code, err = p.electUnclean(tx, &r)
+	default:
+		code, err = p.electPreferred(tx, &r)
+	}
+	answer := &ElectLeaderResponse{Error: code}
+	if err != nil || code != None {
+		return change[*ElectLeaderResponse]{answer: answer}, err
+	}
+	return change[*ElectLeaderResponse]{answer, func(tx *store.WriteTx) error { return p.put(tx, r, false) }}, nil
+}
+
+// electPreferred makes the first replica the leader.
+func (p *partition) electPreferred(tx *store.ReadTx, r *store.Registration) (Code, error) {
+	preferred := r.Replicas[0]
+	if r.Leader == preferred {
+		return ElectionNotNeeded, nil
+	}
+	live, err := liveOf(tx, r.ISR)
+	if err != nil || !slices.Contains(live, preferred) {
+		return PreferredLeaderNotAvailable, err
+	}
+	r.Leader = preferred
+	return None, nil
+}
+
+// electUnclean makes the first live replica the leader, and the ISR of a partition
+// that it may lack records of. While nothing but local disks holds the prefix it never
+// does, and of a classic partition only where the topic allows it.
+func (p *partition) electUnclean(tx *store.ReadTx, r *store.Registration) (Code, error) {
+	if r.Leader != store.NoLeader {
+		return ElectionNotNeeded, nil
+	}
+	live, err := liveOf(tx, r.Replicas)
+	if err != nil || len(live) == 0 || !p.mayElectUnclean() {
+		return EligibleLeadersNotAvailable, err
+	}
+	if r.ISR = live; !p.state().Diskless() {
+		r.ISR = live[:1]
+	}
+	r.Leader = live[0]
+	return None, nil
+}
+
+func (p *partition) mayElectUnclean() bool {
+	if p.state().ClassicPrefixOnlyOnLocalDisks() {
+		return false
+	}
+	return p.state().Diskless() || p.topic.Config[keyUncleanElection] == "true"
 }

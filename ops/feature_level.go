@@ -4,8 +4,9 @@ import "fmt"
 
 // FeatureLevel is the highest level that this release supports. The level of a
 // cluster is in its state: it says which operations may be logged, and is raised
-// by raise-feature-level once every member's release supports it.
-const FeatureLevel = 1
+// by raise-feature-level once every member's release supports it; a new cluster begins
+// at that of its release. Level 2 brought brokers, partition registrations and the switch.
+const FeatureLevel = 2
 
 // Supported is nil for a level of the state that this release can go on from; the
 // error says what to do about another.

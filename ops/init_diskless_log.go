@@ -86,7 +86,11 @@ func (r *InitLog) fields(f *codec) {
 	f.int32(&r.Partition)
 	f.int64(&r.LogStartOffset)
 	f.int64(&r.DisklessStartOffset)
-	list(f, &r.ProducerStates, 6, func(f *codec, p *ProducerState) {
+	producerStates(f, &r.ProducerStates)
+}
+
+func producerStates(f *codec, all *[]ProducerState) {
+	list(f, all, 6, func(f *codec, p *ProducerState) {
 		f.int64(&p.ProducerID)
 		f.int16(&p.ProducerEpoch)
 		f.int32(&p.BaseSequence)
@@ -116,12 +120,12 @@ func (c *initLogs) decide(tx *store.ReadTx, r *InitLog, nowMs int64) (change[Ini
 		return change[InitializedLog]{}, err
 	}
 	if known {
-		answer.Error = r.check(&t, &l, exists)
-	} else if answer.Error, err = checkNewTopic(tx, r.TopicID, r.TopicName); err != nil {
-		return change[InitializedLog]{}, err
+		answer.Error, err = r.check(tx, &t, &l, exists)
+	} else {
+		answer.Error, err = checkNewTopic(tx, r.TopicID, r.TopicName)
 	}
-	if answer.Error != None {
-		return change[InitializedLog]{answer: answer}, nil
+	if err != nil || answer.Error != None {
+		return change[InitializedLog]{answer: answer}, err
 	}
 	return change[InitializedLog]{answer, func(tx *store.WriteTx) error {
 		if !known {
@@ -135,20 +139,23 @@ func (c *initLogs) decide(tx *store.ReadTx, r *InitLog, nowMs int64) (change[Ini
 
 func (r *InitLog) key() store.LogKey { return store.LogKey{Topic: r.TopicID, Partition: r.Partition} }
 
-// check says whether the log of a known topic may begin here: there is none, or
-// one that was created and never used.
-func (r *InitLog) check(t *store.Topic, l *store.Log, exists bool) Code {
-	switch {
-	case t.Deleted:
-		return UnknownTopicOrPartition
-	case t.Name != r.TopicName:
-		return InvalidRequest
-	case !exists:
-		return None
-	case l.HighWatermark == 0 && l.DisklessStartOffset == 0 && l.Batches() == 0 && r.DisklessStartOffset > 0:
-		return None
+// check says whether the log of a known topic may begin here: there is none, or one
+// that was created and never used. Where brokers keep a classic prefix, or replicas,
+// only a seal or the registration begins it.
+func (r *InitLog) check(tx *store.ReadTx, t *store.Topic, l *store.Log, exists bool) (Code, error) {
+	if t.Deleted {
+		return UnknownTopicOrPartition, nil
 	}
-	return AlreadyInitialized
+	_, registered, err := tx.Registration(r.key())
+	switch {
+	case err != nil || registered || t.Name != r.TopicName || t.Origin == store.OriginClassic:
+		return InvalidRequest, err
+	case !exists:
+		return None, nil
+	case l.HighWatermark == 0 && l.DisklessStartOffset == 0 && l.Batches() == 0 && r.DisklessStartOffset > 0:
+		return None, nil
+	}
+	return AlreadyInitialized, nil
 }
 
 // write creates the log, or overwrites the unused one, of which only the remote

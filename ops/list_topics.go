@@ -19,7 +19,7 @@ type TopicInfo struct {
 	TopicID    store.TopicID     `json:"topic_id"`
 	TopicName  string            `json:"topic_name"`
 	Origin     string            `json:"origin" doc:"classic or diskless: how the topic first appeared."`
-	Partitions int64             `json:"partitions"`
+	Partitions int64             `json:"partitions" doc:"Those with a log, or of a classic topic those that are registered."`
 	DeletedAt  int64             `json:"deleted_at" doc:"Unix ms of the soft delete, -1 = live."`
 	Config     map[string]string `json:"config"`
 }
@@ -77,7 +77,7 @@ func (r *ListTopicsRequest) Query(tx *store.ReadTx, lim Limits) (any, error) {
 }
 
 func topicInfo(id store.TopicID, t *store.Topic) TopicInfo {
-	info := TopicInfo{TopicID: id, TopicName: t.Name, Origin: t.Origin.String(), Partitions: t.Logs, DeletedAt: -1, Config: t.Config}
+	info := TopicInfo{TopicID: id, TopicName: t.Name, Origin: t.Origin.String(), Partitions: max(t.Logs, t.Registrations), DeletedAt: -1, Config: t.Config}
 	if t.Deleted {
 		info.DeletedAt = t.DeletedAt
 	}

@@ -27,6 +27,20 @@ func init() {
 	frees[ExpireFencesRequest, ExpireFencesResponse, dropFences]("expire-fences", "Remove fences that no longer hold.")
 	frees[ExpireReplaysRequest, ExpireReplaysResponse, dropReplays]("expire-replays", "Remove the kept answers of old commits.")
 
+	// Brokers, their partitions, and the switch.
+	write[RegisterBrokerRequest, RegisterBrokerResponse, registerBroker]("register-broker", "Register a broker that has started.").since(2)
+	write[BrokerHeartbeatRequest, BrokerHeartbeatResponse, heartbeat]("broker-heartbeat", "Say that a broker is alive.").since(2).whenFull()
+	write[FenceBrokerRequest, FenceBrokerResponse, fenceBroker]("fence-broker", "Take a broker out of service.").since(2).whenFull()
+	write[UnfenceBrokerRequest, UnfenceBrokerResponse, unfenceBroker]("unfence-broker", "Put a broker back into service.").since(2).whenFull()
+	write[RegisterPartitionsRequest, RegisterPartitionsResponse, registerPartitions]("register-partitions", "Register partitions that brokers keep replicas of.").since(2)
+	write[AlterPartitionRequest, AlterPartitionResponse, alterPartition]("alter-partition", "Change the ISR of a partition, as its leader.").since(2).whenFull()
+	write[ElectLeaderRequest, ElectLeaderResponse, electLeader]("elect-leader", "Elect another leader of a partition.").since(2).whenFull()
+	write[BeginSwitchRequest, BeginSwitchResponse, beginSwitch]("begin-switch", "Begin to turn a classic topic into a diskless one.").since(2)
+	write[CommitSealRequest, CommitSealResponse, commitSeals]("commit-seal", "Commit from where on diskless storage owns partitions.").since(2)
+	write[CommitPrefixInRemoteStorageRequest, CommitPrefixInRemoteStorageResponse, commitPrefixes]("commit-prefix-in-remote-storage", "Trust the remote copy of classic prefixes alone.").since(2)
+	write[OverrideSwitchRequest, OverrideSwitchResponse, overrideSwitch]("override-switch", "Change where a partition stands in its switch, as an operator.").since(2)
+	read[DescribePartitionsRequest, DescribePartitionsResponse]("describe-partitions", "Read the registrations of partitions.").since(2)
+
 	// Lists.
 	read[ListTopicsRequest, ListTopicsResponse]("list-topics", "List topics.")
 	read[DescribeTopicRequest, DescribeTopicResponse]("describe-topic", "Read one topic with its logs.")
@@ -35,16 +49,16 @@ func init() {
 	// Proposed by nodes alone.
 	internal[checkpointDigest]("checkpoint-digest", "Note the digest of the state at one entry.")
 	internal[raiseFeatureLevel]("raise-feature-level", "Raise the level of what may be logged.")
-	internal[setEventHistory]("set-event-history", "Set how many changes are kept for watchers.")
-	registry["set-event-history"].FeatureLevel = 2
+	internal[setEventHistory]("set-event-history", "Set how many changes are kept for watchers.").since(2)
+	internal[advanceBroker]("advance-broker", "Go on with a change that goes over the partitions of a broker.").since(2)
 }
 
 // read registers a query by the types of its request and answer.
 func read[Req, Resp any, R interface {
 	*Req
 	Query
-}](name, summary string) {
-	register(Operation{Name: name, Summary: summary,
+}](name, summary string) *Operation {
+	return register(Operation{Name: name, Summary: summary,
 		NewRequest: func() Request { return R(new(Req)) }, NewResponse: func() any { return new(Resp) }})
 }
 
@@ -55,8 +69,8 @@ func write[Req, Resp, Cmd any, R interface {
 }, C interface {
 	*Cmd
 	Command
-}](name, summary string) {
-	register(Operation{Name: name, Summary: summary,
+}](name, summary string) *Operation {
+	return register(Operation{Name: name, Summary: summary,
 		NewRequest: func() Request { return R(new(Req)) }, NewResponse: func() any { return new(Resp) },
 		NewCommand: func() Command { return C(new(Cmd)) }})
 }
@@ -69,14 +83,25 @@ func frees[Req, Resp, Cmd any, R interface {
 	*Cmd
 	Command
 }](name, summary string) {
-	write[Req, Resp, Cmd, R, C](name, summary)
-	registry[name].RunsWhenFull = true
+	write[Req, Resp, Cmd, R, C](name, summary).whenFull()
 }
 
 // internal registers a command that no client asks for.
 func internal[Cmd any, C interface {
 	*Cmd
 	Command
-}](name, summary string) {
-	register(Operation{Name: name, Summary: summary, RunsWhenFull: true, NewCommand: func() Command { return C(new(Cmd)) }})
+}](name, summary string) *Operation {
+	return register(Operation{Name: name, Summary: summary, RunsWhenFull: true, NewCommand: func() Command { return C(new(Cmd)) }})
+}
+
+// since sets the feature level at which the operation may be logged.
+func (o *Operation) since(level uint64) *Operation {
+	o.FeatureLevel = level
+	return o
+}
+
+// whenFull has a node short of space go on with the operation.
+func (o *Operation) whenFull() *Operation {
+	o.RunsWhenFull = true
+	return o
 }

@@ -78,8 +78,9 @@ type Operation struct {
 	NewCommand func() Command
 	// FeatureLevel is the lowest level of the state at which it may be logged.
 	FeatureLevel uint64
-	// RunsWhenFull says that a node short of space still logs the operation: it
-	// frees space, or is the cluster's own.
+	// RunsWhenFull says that a node short of space still logs the operation: it frees
+	// space, rewrites rows as large as before without which nobody could be served, or
+	// is the cluster's own.
 	RunsWhenFull bool
 }
 
@@ -91,7 +92,7 @@ func (o *Operation) IsInternal() bool { return o.NewRequest == nil }
 
 var registry = map[string]*Operation{}
 
-func register(op Operation) {
+func register(op Operation) *Operation {
 	if _, dup := registry[op.Name]; dup {
 		panic(fmt.Sprintf("operation %s is registered twice", op.Name))
 	}
@@ -99,6 +100,7 @@ func register(op Operation) {
 		op.FeatureLevel = 1
 	}
 	registry[op.Name] = &op
+	return &op
 }
 
 // Lookup is the operation of that name, also of an internal one.

@@ -76,7 +76,12 @@ func decideRepair(tx *store.ReadTx, r *RepairLog, _ int64) (change[RepairedLog],
 	case r.DisklessStartOffset < 0:
 		answer.Error = InvalidRequest
 		return change[RepairedLog]{answer: answer}, nil
-	case r.DisklessStartOffset == l.DisklessStartOffset:
+	}
+	if _, registered, err := tx.Registration(key); err != nil || registered { // override-switch mends that
+		answer.Error = InvalidRequest
+		return change[RepairedLog]{answer: answer}, err
+	}
+	if r.DisklessStartOffset == l.DisklessStartOffset {
 		return change[RepairedLog]{answer: answer}, nil
 	}
 	l.DisklessStartOffset = r.DisklessStartOffset

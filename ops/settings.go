@@ -40,6 +40,11 @@ type Settings struct {
 	// advance-cross-tier-log-start, init-diskless-log, repair-diskless-log and
 	// delete-files.
 	ItemRows int64
+	// BrokerRows bounds the entries of fence-broker, unfence-broker, register-broker
+	// and broker-heartbeat in partitions.
+	BrokerRows int64
+	// BrokerSessionMs is after how long a silent broker is fenced.
+	BrokerSessionMs int64
 }
 
 // DefaultSettings are those of docs/configuration.md.
@@ -48,5 +53,6 @@ func DefaultSettings() Settings {
 		Limits: DefaultLimits(), Coalesce: true,
 		ReplayRetentionMs: 86_400_000, ForgottenKeyRetentionMs: 600_000, ObjectFenceRetentionMs: 604_800_000,
 		PurgeRows: 250, PruneRows: 250, RetentionRows: 250, DeleteRecordsRows: 250, ExpireRows: 250, ItemRows: 500,
+		BrokerRows: 250, BrokerSessionMs: 9000,
 	}
 }

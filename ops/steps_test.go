@@ -96,6 +96,6 @@ func (s step) logs(entries int) step {
 // rows is the default settings with a bound on the rows of an entry.
 func rows(n int64) ops.Settings {
 	s := ops.DefaultSettings()
-	s.PurgeRows, s.PruneRows, s.RetentionRows, s.DeleteRecordsRows, s.ItemRows, s.ExpireRows = n, n, n, n, n, n
+	s.PurgeRows, s.PruneRows, s.RetentionRows, s.DeleteRecordsRows, s.ItemRows, s.ExpireRows, s.BrokerRows = n, n, n, n, n, n, n
 	return s
 }

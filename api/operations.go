@@ -35,6 +35,18 @@ type ControlPlane interface {
 	ExpireProducers(context.Context, *ops.ExpireProducersRequest, ...Option) (*ops.ExpireProducersResponse, error)
 	ExpireFences(context.Context, *ops.ExpireFencesRequest, ...Option) (*ops.ExpireFencesResponse, error)
 	ExpireReplays(context.Context, *ops.ExpireReplaysRequest, ...Option) (*ops.ExpireReplaysResponse, error)
+	RegisterBroker(context.Context, *ops.RegisterBrokerRequest, ...Option) (*ops.RegisterBrokerResponse, error)
+	BrokerHeartbeat(context.Context, *ops.BrokerHeartbeatRequest, ...Option) (*ops.BrokerHeartbeatResponse, error)
+	FenceBroker(context.Context, *ops.FenceBrokerRequest, ...Option) (*ops.FenceBrokerResponse, error)
+	UnfenceBroker(context.Context, *ops.UnfenceBrokerRequest, ...Option) (*ops.UnfenceBrokerResponse, error)
+	RegisterPartitions(context.Context, *ops.RegisterPartitionsRequest, ...Option) (*ops.RegisterPartitionsResponse, error)
+	AlterPartition(context.Context, *ops.AlterPartitionRequest, ...Option) (*ops.AlterPartitionResponse, error)
+	ElectLeader(context.Context, *ops.ElectLeaderRequest, ...Option) (*ops.ElectLeaderResponse, error)
+	BeginSwitch(context.Context, *ops.BeginSwitchRequest, ...Option) (*ops.BeginSwitchResponse, error)
+	CommitSeal(context.Context, *ops.CommitSealRequest, ...Option) (*ops.CommitSealResponse, error)
+	CommitPrefixInRemoteStorage(context.Context, *ops.CommitPrefixInRemoteStorageRequest, ...Option) (*ops.CommitPrefixInRemoteStorageResponse, error)
+	OverrideSwitch(context.Context, *ops.OverrideSwitchRequest, ...Option) (*ops.OverrideSwitchResponse, error)
+	DescribePartitions(context.Context, *ops.DescribePartitionsRequest, ...Option) (*ops.DescribePartitionsResponse, error)
 	ListTopics(context.Context, *ops.ListTopicsRequest, ...Option) (*ops.ListTopicsResponse, error)
 	DescribeTopic(context.Context, *ops.DescribeTopicRequest, ...Option) (*ops.DescribeTopicResponse, error)
 	ListFiles(context.Context, *ops.ListFilesRequest, ...Option) (*ops.ListFilesResponse, error)
@@ -161,6 +173,66 @@ func (o Operations) ExpireFences(ctx context.Context, r *ops.ExpireFencesRequest
 // ExpireReplays removes the kept answers of old commits.
 func (o Operations) ExpireReplays(ctx context.Context, r *ops.ExpireReplaysRequest, opts ...Option) (*ops.ExpireReplaysResponse, error) {
 	return do[ops.ExpireReplaysResponse](ctx, o.by, "expire-replays", r, opts)
+}
+
+// RegisterBroker registers a broker that has started, fenced; the same incarnation again gets the same epoch.
+func (o Operations) RegisterBroker(ctx context.Context, r *ops.RegisterBrokerRequest, opts ...Option) (*ops.RegisterBrokerResponse, error) {
+	return do[ops.RegisterBrokerResponse](ctx, o.by, "register-broker", r, opts)
+}
+
+// BrokerHeartbeat says that a broker is alive, which unfences it.
+func (o Operations) BrokerHeartbeat(ctx context.Context, r *ops.BrokerHeartbeatRequest, opts ...Option) (*ops.BrokerHeartbeatResponse, error) {
+	return do[ops.BrokerHeartbeatResponse](ctx, o.by, "broker-heartbeat", r, opts)
+}
+
+// FenceBroker takes a broker out of service, until its next heartbeat.
+func (o Operations) FenceBroker(ctx context.Context, r *ops.FenceBrokerRequest, opts ...Option) (*ops.FenceBrokerResponse, error) {
+	return do[ops.FenceBrokerResponse](ctx, o.by, "fence-broker", r, opts)
+}
+
+// UnfenceBroker puts a broker back into service.
+func (o Operations) UnfenceBroker(ctx context.Context, r *ops.UnfenceBrokerRequest, opts ...Option) (*ops.UnfenceBrokerResponse, error) {
+	return do[ops.UnfenceBrokerResponse](ctx, o.by, "unfence-broker", r, opts)
+}
+
+// RegisterPartitions registers partitions that brokers keep replicas of; what exists stays as it is, so it can be repeated.
+func (o Operations) RegisterPartitions(ctx context.Context, r *ops.RegisterPartitionsRequest, opts ...Option) (*ops.RegisterPartitionsResponse, error) {
+	return do[ops.RegisterPartitionsResponse](ctx, o.by, "register-partitions", r, opts)
+}
+
+// AlterPartition changes the ISR of a partition, as its leader.
+func (o Operations) AlterPartition(ctx context.Context, r *ops.AlterPartitionRequest, opts ...Option) (*ops.AlterPartitionResponse, error) {
+	return do[ops.AlterPartitionResponse](ctx, o.by, "alter-partition", r, opts)
+}
+
+// ElectLeader elects another leader of a partition.
+func (o Operations) ElectLeader(ctx context.Context, r *ops.ElectLeaderRequest, opts ...Option) (*ops.ElectLeaderResponse, error) {
+	return do[ops.ElectLeaderResponse](ctx, o.by, "elect-leader", r, opts)
+}
+
+// BeginSwitch begins to turn a classic topic into a diskless one; a topic in the switch stays as it is.
+func (o Operations) BeginSwitch(ctx context.Context, r *ops.BeginSwitchRequest, opts ...Option) (*ops.BeginSwitchResponse, error) {
+	return do[ops.BeginSwitchResponse](ctx, o.by, "begin-switch", r, opts)
+}
+
+// CommitSeal commits from where on diskless storage owns partitions; the same seal again changes nothing.
+func (o Operations) CommitSeal(ctx context.Context, r *ops.CommitSealRequest, opts ...Option) (*ops.CommitSealResponse, error) {
+	return do[ops.CommitSealResponse](ctx, o.by, "commit-seal", r, opts)
+}
+
+// CommitPrefixInRemoteStorage has the remote copy of classic prefixes alone be trusted, for good.
+func (o Operations) CommitPrefixInRemoteStorage(ctx context.Context, r *ops.CommitPrefixInRemoteStorageRequest, opts ...Option) (*ops.CommitPrefixInRemoteStorageResponse, error) {
+	return do[ops.CommitPrefixInRemoteStorageResponse](ctx, o.by, "commit-prefix-in-remote-storage", r, opts)
+}
+
+// OverrideSwitch changes where a partition stands in its switch, as an operator.
+func (o Operations) OverrideSwitch(ctx context.Context, r *ops.OverrideSwitchRequest, opts ...Option) (*ops.OverrideSwitchResponse, error) {
+	return do[ops.OverrideSwitchResponse](ctx, o.by, "override-switch", r, opts)
+}
+
+// DescribePartitions reads the registrations of partitions.
+func (o Operations) DescribePartitions(ctx context.Context, r *ops.DescribePartitionsRequest, opts ...Option) (*ops.DescribePartitionsResponse, error) {
+	return do[ops.DescribePartitionsResponse](ctx, o.by, "describe-partitions", r, opts)
 }
 
 // ListTopics lists topics by id, soft-deleted ones too until they are purged.

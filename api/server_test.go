@@ -135,7 +135,7 @@ func TestAnswersSayWhoAndWhen(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
 	require.Equal(t, "n1", r.header.Get(headerLeader))
 	require.Equal(t, "n1", r.header.Get(headerNode))
-	require.Equal(t, "1", r.header.Get(headerFeatureLevel))
+	require.Equal(t, fmt.Sprint(ops.FeatureLevel), r.header.Get(headerFeatureLevel))
 	index := r.header.Get(headerIndex)
 	require.NotEmpty(t, index)
 
@@ -238,7 +238,7 @@ func TestPages(t *testing.T) {
 	r = s.send(t, http.MethodGet, "/readyz", nil)
 	require.Equal(t, "ok\n", string(r.body))
 	r = s.send(t, http.MethodGet, "/version", nil)
-	require.JSONEq(t, fmt.Sprintf(`{"version":"test","go":%q,"feature_level":1,"node":"n1"}`, runtime.Version()), string(r.body))
+	require.JSONEq(t, fmt.Sprintf(`{"version":"test","go":%q,"feature_level":%d,"node":"n1"}`, runtime.Version(), ops.FeatureLevel), string(r.body))
 	r = s.send(t, http.MethodGet, "/openapi.json", nil)
 	require.True(t, json.Valid(r.body))
 	r = s.send(t, http.MethodHead, "/metrics", nil)

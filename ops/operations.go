@@ -36,7 +36,7 @@ func init() {
 	write[AlterPartitionRequest, AlterPartitionResponse, alterPartition]("alter-partition", "Change the ISR of a partition, as its leader.").since(2).whenFull()
 	write[ElectLeaderRequest, ElectLeaderResponse, electLeader]("elect-leader", "Elect another leader of a partition.").since(2).whenFull()
 	write[BeginSwitchRequest, BeginSwitchResponse, beginSwitch]("begin-switch", "Begin to turn a classic topic into a diskless one.").since(2)
-	write[CommitSealRequest, CommitSealResponse, commitSeals]("commit-seal", "Commit from where on diskless storage owns partitions.").since(2)
+	write[CommitSealRequest, CommitSealResponse, commitSeals]("commit-seal", "Commit from where on diskless storage owns partitions.").since(2).SealsLogs = true
 	write[CommitPrefixInRemoteStorageRequest, CommitPrefixInRemoteStorageResponse, commitPrefixes]("commit-prefix-in-remote-storage", "Trust the remote copy of classic prefixes alone.").since(2)
 	write[OverrideSwitchRequest, OverrideSwitchResponse, overrideSwitch]("override-switch", "Change where a partition stands in its switch, as an operator.").since(2)
 	read[DescribePartitionsRequest, DescribePartitionsResponse]("describe-partitions", "Read the registrations of partitions.").since(2)

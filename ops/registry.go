@@ -82,6 +82,16 @@ type Operation struct {
 	// space, rewrites rows as large as before without which nobody could be served, or
 	// is the cluster's own.
 	RunsWhenFull bool
+	// SealsLogs says that an entry may have Limits.SealEntryBytes.
+	SealsLogs bool
+}
+
+// EntryBytes is how large an entry of the operation may be.
+func (o *Operation) EntryBytes(lim Limits) int {
+	if o.SealsLogs {
+		return lim.SealEntryBytes
+	}
+	return lim.EntryBytes
 }
 
 // IsWrite says whether the operation may change the state.

@@ -2,22 +2,23 @@ package ops
 
 // Limits bound requests and answers; each is a config key.
 type Limits struct {
-	Batches       int // of a commit
-	Items         int // of a request
-	Partitions    int // of a topic
-	ObjectKey     int // bytes
-	AnswerRows    int // of an answer, also where a limit of 0 means none
-	EntryBytes    int // of an encoded log entry
-	RequestBytes  int // of a request body
-	ProducerRows  int // of an init-diskless-log item, bounded by Items
-	ListedMaximum int // of the limit of a list
+	Batches        int // of a commit
+	Items          int // of a request
+	Partitions     int // of a topic
+	ObjectKey      int // bytes
+	AnswerRows     int // of an answer, also where a limit of 0 means none
+	EntryBytes     int // of an encoded log entry
+	SealEntryBytes int // of one of commit-seal
+	RequestBytes   int // of a request body
+	ProducerRows   int // of an init-diskless-log item, bounded by Items
+	ListedMaximum  int // of the limit of a list
 }
 
 // DefaultLimits are those of docs/operations.md.
 func DefaultLimits() Limits {
 	return Limits{
 		Batches: 10_000, Items: 10_000, Partitions: 10_000, ObjectKey: 1024, AnswerRows: 100_000,
-		EntryBytes: 1 << 20, RequestBytes: 8 << 20, ProducerRows: 10_000, ListedMaximum: 10_000,
+		EntryBytes: 1 << 20, SealEntryBytes: 8 << 20, RequestBytes: 8 << 20, ProducerRows: 10_000, ListedMaximum: 10_000,
 	}
 }
 

@@ -180,8 +180,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("DataDir: must be given")
 	case c.MaxProposals < 1:
 		return fmt.Errorf("MaxProposals: %d must be at least 1", c.MaxProposals)
-	case c.MaxProposalBytes < int64(c.Settings.Limits.EntryBytes):
-		return fmt.Errorf("MaxProposalBytes: %d must hold one entry (%d)", c.MaxProposalBytes, c.Settings.Limits.EntryBytes)
+	case c.MaxProposalBytes < int64(max(c.Settings.Limits.EntryBytes, c.Settings.Limits.SealEntryBytes)):
+		return fmt.Errorf("MaxProposalBytes: %d must hold one entry (%d, of a seal %d)", c.MaxProposalBytes, c.Settings.Limits.EntryBytes, c.Settings.Limits.SealEntryBytes)
 	case c.Settings.Limits.EntryBytes < 1 || c.Settings.Limits.RequestBytes < 1:
 		return fmt.Errorf("Settings.Limits: EntryBytes and RequestBytes must be at least 1")
 	case c.OutcomeTimeout <= 0:

@@ -56,6 +56,9 @@ func (n *Node) takeOver(ctx context.Context) {
 		if err == nil {
 			err = n.awaitClocks(ctx)
 		}
+		if err == nil {
+			err = n.found(ctx)
+		}
 		if err == nil && n.raft.CurrentTerm() == term && n.raft.State() == raft.Leader && ctx.Err() == nil {
 			l := &leadership{term: term, ctx: ctx}
 			n.leads.Store(l)

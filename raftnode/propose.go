@@ -171,7 +171,7 @@ func (n *Node) encode(cmd ops.Command, later bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit := n.config.Settings.Limits.EntryBytes; len(entry) > limit {
+	if limit := op.EntryBytes(n.config.Settings.Limits); len(entry) > limit {
 		return nil, ops.Errorf(ops.RequestTooLarge, "log entry of %d bytes, at most %d are taken", len(entry), limit)
 	}
 	n.metrics.entryBytes.Observe(float64(len(entry)))

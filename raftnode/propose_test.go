@@ -115,7 +115,9 @@ func start(t *testing.T, n *Node, ctx context.Context, key string, inFlight int)
 func TestOverload(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"entries": func(c *Config) { c.MaxProposals = 3 },
-		"bytes":   func(c *Config) { c.Settings.Limits.EntryBytes, c.MaxProposalBytes = 200, 250 },
+		"bytes": func(c *Config) {
+			c.Settings.Limits.EntryBytes, c.Settings.Limits.SealEntryBytes, c.MaxProposalBytes = 200, 200, 250
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := single(t, change)

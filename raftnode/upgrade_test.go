@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,6 @@ func TestUpgradeOfACluster(t *testing.T) {
 	c.stop(follower)
 	eventually(t, func() bool {
 		_, _, err := leader.Upgrade(t.Context(), 0)
-		return err != nil && err.Error() == "UNSUPPORTED_FEATURE_LEVEL: level 1: "+away+" does not answer; start it, or remove it from the cluster"
+		return err != nil && err.Error() == fmt.Sprintf("UNSUPPORTED_FEATURE_LEVEL: level %d: ", ops.FeatureLevel)+away+" does not answer; start it, or remove it from the cluster"
 	}, "the member that is away is named")
 }

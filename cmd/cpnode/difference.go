@@ -9,8 +9,8 @@ import (
 )
 
 // compareAnswers is nil when two answers are the same JSON: keys in any order,
-// lists in theirs, numbers exact. Otherwise its error shows the first difference
-// and both answers.
+// lists in theirs, numbers exact, and messages for people aside. Otherwise its error
+// shows the first difference and both answers.
 func compareAnswers(op string, recorded, replayed []byte) error {
 	want, err := exactJSON(recorded)
 	if err != nil {
@@ -60,6 +60,7 @@ func firstDifference(path string, want, got any) (where string, a, b any) {
 func firstInObject(path string, want, got map[string]any) (string, any, any) {
 	all := maps.Clone(want)
 	maps.Copy(all, got)
+	delete(all, "message")
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		at := key
 		if path != "" {

@@ -83,7 +83,7 @@ func commandsOf(t *testing.T, path string) map[string]bool {
 func recordLevel(t *testing.T) {
 	name := fmt.Sprintf("level-%d.jsonl", ops.FeatureLevel)
 	nodes, clock := openThree(t)
-	for _, trace := range []string{"../../api/examples.jsonl", "../../testdata/golden/maintenance-21.jsonl", "../../testdata/golden/datapath-11.jsonl"} {
+	for _, trace := range []string{"../../testdata/golden/switch-1.jsonl", "../../api/examples.jsonl", "../../testdata/golden/maintenance-21.jsonl", "../../testdata/golden/datapath-11.jsonl"} {
 		proposeTrace(t, nodes, clock, trace)
 		propose(t, nodes, &ops.CheckpointDigest{})
 	}
@@ -129,7 +129,7 @@ func openThree(t *testing.T) ([]embeddedNode, *atomic.Int64) {
 		c.NodeID, c.RaftAddr, c.Peers, c.DataDir = p.ID, p.Addr, peers, filepath.Join(dir, p.ID)
 		c.Now = func() time.Time { return time.UnixMilli(clock.Load()) }
 		s := &c.Settings
-		s.PurgeRows, s.PruneRows, s.RetentionRows, s.DeleteRecordsRows, s.ExpireRows, s.ItemRows = 3, 3, 3, 3, 3, 3
+		s.PurgeRows, s.PruneRows, s.RetentionRows, s.DeleteRecordsRows, s.ExpireRows, s.ItemRows, s.BrokerRows = 3, 3, 3, 3, 3, 3, 3
 		n, err := raftnode.Open(c)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, n.Close()) })

@@ -103,8 +103,9 @@ func (r *replayer) apply(cmd ops.Command, nowMs int64) (result any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > r.settings.Limits.EntryBytes {
-		return nil, ops.Errorf(ops.RequestTooLarge, "the log entry takes %d bytes, at most %d", len(data), r.settings.Limits.EntryBytes)
+	op, _ := ops.Lookup(cmd.Op()) // registered, since it was begun by a request
+	if limit := op.EntryBytes(r.settings.Limits); len(data) > limit {
+		return nil, ops.Errorf(ops.RequestTooLarge, "the log entry takes %d bytes, at most %d", len(data), limit)
 	}
 	entry, err := ops.Decode(data)
 	if err != nil {

@@ -91,7 +91,7 @@ func TestRollingUpgrade(t *testing.T) {
 		status, answer, header := post(t, n, "fence-object", `{"object_key": "k"}`)
 		require.Equal(t, http.StatusNotImplemented, status, answer)
 		require.Contains(t, answer, "UNSUPPORTED_FEATURE_LEVEL")
-		require.Equal(t, "1", header.Get("X-Cpnode-Feature-Level"))
+		require.Equal(t, fmt.Sprint(ops.FeatureLevel), header.Get("X-Cpnode-Feature-Level"))
 		if i < len(c.nodes)-1 {
 			refusedUpgrade(t, after, c, c.nodes[i+1:])
 		}

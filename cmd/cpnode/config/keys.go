@@ -104,6 +104,10 @@ var stateKeys = []Key{
 		"The same of expire-producers, expire-fences and expire-replays."},
 	{"request.max.items.per.entry", false, func(c *Config) value { return count(&c.Node.Settings.ItemRows, 1, 100_000) },
 		"Items that one log entry of an operation over many logs or files may take."},
+	{"broker.max.partitions.per.entry", false, func(c *Config) value { return count(&c.Node.Settings.BrokerRows, 1, 100_000) },
+		"Partitions of a broker that one log entry may visit when the broker is fenced, unfenced or registered."},
+	{"broker.session.timeout.ms", false, func(c *Config) value { return millis(&c.Node.Settings.BrokerSessionMs, 100, day) },
+		"Silence of a broker after which it is fenced."},
 	{"state.sync", false, func(c *Config) value {
 		return oneOf{&c.Node.StateSync, []string{raftnode.StateSyncAlways, raftnode.StateSyncInterval}}
 	},
@@ -121,6 +125,8 @@ var limitKeys = []Key{
 		"Largest body of a request."},
 	{"entry.max.bytes", false, func(c *Config) value { return bytes(&c.Node.Settings.Limits.EntryBytes, 1024, 63*mib) },
 		"Largest log entry."},
+	{"seal.entry.max.bytes", false, func(c *Config) value { return bytes(&c.Node.Settings.Limits.SealEntryBytes, 1024, 63*mib) },
+		"Largest log entry of commit-seal, which holds all producers of a partition."},
 	{"commit.max.batches", false, func(c *Config) value { return count(&c.Node.Settings.Limits.Batches, 1, 1_000_000) },
 		"Batches of a commit."},
 	{"request.max.items", false, func(c *Config) value { return count(&c.Node.Settings.Limits.Items, 1, 1_000_000) },

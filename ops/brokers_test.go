@@ -207,7 +207,7 @@ func TestFenceOfManyPartitions(t *testing.T) {
 	for _, d := range answer.(*ops.DescribePartitionsResponse).Responses {
 		require.True(t, d.Leader == 2 && d.LeaderEpoch == 1 && slices.Equal(d.ISR, []int32{2, 3}))
 	}
-	require.Len(t, n.log, 7+count/500)
+	require.Len(t, n.log, 7+count/int(n.settings.BrokerRows))
 }
 
 func idOf(name string) store.TopicID {

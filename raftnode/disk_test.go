@@ -68,6 +68,9 @@ func TestWhatRunsWhenFull(t *testing.T) {
 		"enforce-retention": true, "expire-producers": true, "expire-fences": true, "expire-replays": true,
 		"create-topics": false, "commit-file": false, "is-safe-to-delete-file": false, "advance-cross-tier-log-start": false,
 		"init-diskless-log": false, "repair-diskless-log": false,
+		"broker-heartbeat": true, "fence-broker": true, "unfence-broker": true, "alter-partition": true, "elect-leader": true,
+		"register-broker": false, "register-partitions": false, "begin-switch": false, "commit-seal": false,
+		"commit-prefix-in-remote-storage": false, "override-switch": false,
 	}, runs)
 	for _, name := range []string{"checkpoint-digest", "raise-feature-level"} {
 		op, ok := ops.Lookup(name)

@@ -17,10 +17,11 @@ func TestSingleNodeIsReadyAtOnce(t *testing.T) {
 	ready(t, n)
 	require.Less(t, time.Since(start), 500*time.Millisecond)
 
-	// All that is committed are entries of raft's own.
+	// All that is committed are entries of raft's own and the level that the cluster begins at.
 	_, info, err := highWatermark(t.Context(), n, ReadOptions{}, 0)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, info.AppliedIndex)
+	require.EqualValues(t, 4, info.AppliedIndex)
+	require.EqualValues(t, ops.FeatureLevel, n.FeatureLevel())
 	created := createTopic(t, n)
 	require.Positive(t, created.Index)
 	first := mustCommit(t, n, "a", 0)

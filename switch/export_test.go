@@ -12,6 +12,9 @@ func (g *Gate) RegisterMetrics(r prometheus.Registerer) { g.register(r) }
 // BeforeRead sets what runs in a read, under the lock of the log.
 func (g *Gate) BeforeRead(fn func()) { g.hooks.reading = fn }
 
+// WhenParked sets what runs when a read begins to wait, without any lock.
+func (g *Gate) WhenParked(fn func()) { g.hooks.parked = fn }
+
 // WhenWoken sets what runs when a parked read goes on, without any lock.
 func (g *Gate) WhenWoken(fn func()) { g.hooks.woken = fn }
 

@@ -95,6 +95,7 @@ type Gate struct {
 // hooks let tests stop a goroutine at a named place; nil ones do nothing.
 type hooks struct {
 	reading   func() // the local log is about to be read, under the lock of the log
+	parked    func() // a read waits for more, without any lock
 	woken     func() // a parked read goes on, without any lock
 	deleting  func() // a prefix is about to be deleted, before any lock
 	promoting func() // a future log is caught up, before any lock

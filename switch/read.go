@@ -99,6 +99,7 @@ func (g *Gate) readParked(ctx context.Context, p *partition, r *ReadRequest) (Re
 			return result, err
 		}
 		over := false
+		at(g.hooks.parked)
 		select {
 		case <-changed:
 		case <-timer.Chan():

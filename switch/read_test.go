@@ -2,6 +2,7 @@ package switchover_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,7 +107,8 @@ func TestConsumerReadStopsAtTheSeal(t *testing.T) {
 
 // park begins a read of local records that waits for more than there is.
 func (b *broker) park(offset int64) <-chan parked {
-	done := make(chan parked, 1)
+	done, waits := make(chan parked, 1), make(chan struct{})
+	b.WhenParked(sync.OnceFunc(func() { close(waits) }))
 	go func() {
 		var p parked
 		p.result, p.err = b.Read(context.Background(), switchover.ReadRequest{
@@ -114,7 +116,7 @@ func (b *broker) park(offset int64) <-chan parked {
 		})
 		done <- p
 	}()
-	require.NoError(b.t, b.clock.BlockUntilContext(context.Background(), 1))
+	<-waits
 	return done
 }
 

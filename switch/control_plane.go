@@ -15,6 +15,11 @@ type ControlPlane interface {
 	AlterPartition(context.Context, *ops.AlterPartitionRequest, ...api.Option) (*ops.AlterPartitionResponse, error)
 }
 
+var (
+	_ ControlPlane = (*api.Embedded)(nil)
+	_ ControlPlane = (*api.Client)(nil)
+)
+
 // Brokers says what the control plane knows of brokers. It is asked under locks, answers from
 // memory and does not call the gate.
 type Brokers interface {

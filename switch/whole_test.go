@@ -1,0 +1,111 @@
+package switchover_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/ops"
+	switchover "github.com/cpnode/cpnode/switch"
+	"github.com/cpnode/cpnode/switch/remotestore"
+	"github.com/cpnode/cpnode/switch/segmentlog"
+)
+
+// The whole protocol on a real control plane, with three brokers in one process: classic
+// records, the switch, diskless records, upload, the flag, and each broker deletes its
+// prefix, whose payloads are overwritten at the flag. Then every broker serves all of it.
+func TestWholeSwitch(t *testing.T) {
+	store, err := remotestore.Open(t.TempDir())
+	require.NoError(t, err)
+	defer store.Close()
+	c := newCluster(t, store)
+	c.reaches(ops.StateClassic)
+	want := c.produceClassic(60)
+
+	begun, err := c.BeginSwitch(t.Context(), &ops.BeginSwitchRequest{TopicID: ref.TopicID})
+	require.NoError(t, err)
+	require.Equal(t, ops.None, begun.Error, begun.Message)
+	sealed := c.reaches(ops.StatePrefixWaitingForUpload)
+	require.EqualValues(t, 60, sealed.ClassicToDisklessStartOffset)
+	_, err = c.members[0].Append(ref, 1, []byte("late"))
+	require.ErrorIs(t, err, switchover.ErrSealed)
+	for i := range 20 {
+		record := fmt.Sprintf("diskless %d", i)
+		require.EqualValues(t, 60+i, c.produceDiskless(record))
+		want = append(want, record)
+	}
+
+	c.upload()
+	flagged := c.reaches(ops.StatePrefixInRemoteStorage)
+	require.Equal(t, []int32{1, 2, 3}, flagged.ISR)
+	c.sync()
+	for _, m := range c.members {
+		eventually(t, "the prefix is deleted, and what follows consolidated", func() bool {
+			s, err := m.Status(ref)
+			return err == nil && s.LocalLogStart >= 60 && s.End == 80
+		})
+		got, tiers := m.consumeAll(t, 80)
+		require.Equal(t, want, got, "broker %d", m.id)
+		require.Equal(t, []switchover.Tier{switchover.TierRemote, switchover.TierLocal}, tiers)
+	}
+}
+
+// The same with a remote store that keeps no bytes: what the test above shows, it shows
+// because the records are there.
+func TestWholeSwitchNeedsTheRemoteBytes(t *testing.T) {
+	store, err := remotestore.OpenWithoutBytes(t.TempDir())
+	require.NoError(t, err)
+	defer store.Close()
+	c := newCluster(t, store)
+	c.reaches(ops.StateClassic)
+	c.produceClassic(60)
+	_, err = c.BeginSwitch(t.Context(), &ops.BeginSwitchRequest{TopicID: ref.TopicID})
+	require.NoError(t, err)
+	c.reaches(ops.StatePrefixWaitingForUpload)
+	c.upload()
+	c.reaches(ops.StatePrefixInRemoteStorage)
+	_, err = c.members[0].Gate.Read(t.Context(), switchover.ReadRequest{Ref: ref, MaxBytes: 1, Replica: switchover.Consumer})
+	require.Error(t, err)
+}
+
+// produceClassic appends records by the leader, until all brokers have them.
+func (c *cluster) produceClassic(n int) (records []string) {
+	for i := range n {
+		record := fmt.Sprintf("classic %d", i)
+		base, err := c.members[0].Append(ref, 1, []byte(record))
+		require.NoError(c.t, err)
+		require.EqualValues(c.t, i, base)
+		records = append(records, record)
+	}
+	eventually(c.t, "all of it is committed", func() bool {
+		s, err := c.members[0].Status(ref)
+		return err == nil && s.HighWatermark == int64(n)
+	})
+	return records
+}
+
+// overwrite writes other payloads of the same size into a segment, with right checksums.
+func overwrite(name string) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return // deleted meanwhile
+	}
+	var tampered []byte
+	for r := segmentlog.NewReader(name, bytes.NewReader(content), 0); ; {
+		b, err := r.Next()
+		if err != nil {
+			break // the end, or cut meanwhile
+		}
+		b.Payload = bytes.Repeat([]byte("X"), len(b.Payload))
+		tampered = segmentlog.AppendFrame(tampered, b)
+	}
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	_, _ = file.WriteAt(tampered, 0)
+}

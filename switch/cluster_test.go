@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +43,7 @@ type member struct {
 	view    *remotestore.View
 
 	classic, consolidation task
+	held                   atomic.Bool // the classic fetcher brings nothing
 }
 
 func newCluster(t *testing.T, store *remotestore.Store) *cluster {
@@ -77,6 +79,7 @@ func (c *cluster) join(id int32) *member {
 	require.NoError(c.t, err)
 	config := switchover.DefaultConfig(id)
 	config.Interval, config.RetryInitial = 10*time.Millisecond, 10*time.Millisecond
+	config.ReplicaLagMax = time.Hour // no follower is silent, however slow the machine
 	m.Gate = switchover.New(config, switchover.Deps{
 		Remote: m.view, Diskless: c, Fetchers: m, Failures: &failures{}, Producers: producers{}, Brokers: c, ControlPlane: c,
 	})
@@ -249,14 +252,19 @@ func (m *member) fetch(ctx context.Context, p ops.LogRef, leader, epoch int32) e
 		m.Evicted(p)
 		return errDone
 	}
+	if m.held.Load() {
+		return pause(ctx)
+	}
 	got, err := m.cluster.members[leader-1].Gate.Read(ctx, switchover.ReadRequest{
 		Ref: p, Offset: m.log.EndOffset(), MaxBytes: 100, MinBytes: 1, MaxWait: 10 * time.Millisecond,
 		Replica: m.id, BrokerEpoch: m.epoch, LeaderEpoch: epoch,
 	})
+	if err == nil {
+		err = m.AppendFetched(p, epoch, got.Batches, got.HighWatermark)
+	}
 	if err != nil {
 		return pause(ctx)
 	}
-	_ = m.AppendFetched(p, epoch, got.Batches, got.HighWatermark)
 	return nil
 }
 

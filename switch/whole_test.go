@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
 	switchover "github.com/cpnode/cpnode/switch"
 	"github.com/cpnode/cpnode/switch/remotestore"
 	"github.com/cpnode/cpnode/switch/segmentlog"
@@ -18,16 +19,14 @@ import (
 // records, the switch, diskless records, upload, the flag, and each broker deletes its
 // prefix, whose payloads are overwritten at the flag. Then every broker serves all of it.
 func TestWholeSwitch(t *testing.T) {
-	store, err := remotestore.Open(t.TempDir())
+	remote, err := remotestore.Open(t.TempDir())
 	require.NoError(t, err)
-	defer store.Close()
-	c := newCluster(t, store)
+	defer remote.Close()
+	c := newCluster(t, remote)
 	c.reaches(ops.StateClassic)
 	want := c.produceClassic(60)
 
-	begun, err := c.BeginSwitch(t.Context(), &ops.BeginSwitchRequest{TopicID: ref.TopicID})
-	require.NoError(t, err)
-	require.Equal(t, ops.None, begun.Error, begun.Message)
+	c.begin()
 	sealed := c.reaches(ops.StatePrefixWaitingForUpload)
 	require.EqualValues(t, 60, sealed.ClassicToDisklessStartOffset)
 	_, err = c.members[0].Append(ref, 1, []byte("late"))
@@ -56,14 +55,13 @@ func TestWholeSwitch(t *testing.T) {
 // The same with a remote store that keeps no bytes: what the test above shows, it shows
 // because the records are there.
 func TestWholeSwitchNeedsTheRemoteBytes(t *testing.T) {
-	store, err := remotestore.OpenWithoutBytes(t.TempDir())
+	remote, err := remotestore.OpenWithoutBytes(t.TempDir())
 	require.NoError(t, err)
-	defer store.Close()
-	c := newCluster(t, store)
+	defer remote.Close()
+	c := newCluster(t, remote)
 	c.reaches(ops.StateClassic)
 	c.produceClassic(60)
-	_, err = c.BeginSwitch(t.Context(), &ops.BeginSwitchRequest{TopicID: ref.TopicID})
-	require.NoError(t, err)
+	c.begin()
 	c.reaches(ops.StatePrefixWaitingForUpload)
 	c.upload()
 	c.reaches(ops.StatePrefixInRemoteStorage)
@@ -71,14 +69,57 @@ func TestWholeSwitchNeedsTheRemoteBytes(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A switch that cannot seal, since a follower lacks a record, is aborted and armed again.
+func TestWholeAbortAndRearm(t *testing.T) {
+	remote, err := remotestore.Open(t.TempDir())
+	require.NoError(t, err)
+	defer remote.Close()
+	c := newCluster(t, remote)
+	c.reaches(ops.StateClassic)
+	c.produceClassic(60)
+	leader, follower := c.members[0], c.members[2]
+	follower.held.Store(true)
+	c.append(60)
+	c.begin()
+	c.begin() // again: it has begun
+	c.reaches(ops.StateSwitchPending)
+	_, err = leader.Append(ref, 1, []byte("late"))
+	require.ErrorIs(t, err, switchover.ErrSealed)
+
+	c.abort()
+	c.reaches(ops.StateClassic)
+	c.append(61)
+	c.begin() // no partition is left in the switch: it begins anew
+	c.reaches(ops.StateSwitchPending)
+	follower.held.Store(false)
+	sealed := c.reaches(ops.StatePrefixWaitingForUpload)
+	require.EqualValues(t, 62, sealed.ClassicToDisklessStartOffset)
+}
+
+func (c *cluster) begin() {
+	answer, err := c.BeginSwitch(c.t.Context(), &ops.BeginSwitchRequest{TopicID: ref.TopicID})
+	require.NoError(c.t, err)
+	require.Equal(c.t, ops.None, answer.Error, answer.Message)
+}
+
+func (c *cluster) abort() {
+	answer, err := c.OverrideSwitch(c.t.Context(), &ops.OverrideSwitchRequest{TopicID: ref.TopicID, SealOffset: store.NoSwitch})
+	require.NoError(c.t, err)
+	require.Equal(c.t, ops.None, answer.Error, answer.Message)
+}
+
+// append has the leader take one classic record, at that offset.
+func (c *cluster) append(offset int64) {
+	base, err := c.members[0].Append(ref, 1, fmt.Append(nil, "classic ", offset))
+	require.NoError(c.t, err)
+	require.Equal(c.t, offset, base)
+}
+
 // produceClassic appends records by the leader, until all brokers have them.
 func (c *cluster) produceClassic(n int) (records []string) {
 	for i := range n {
-		record := fmt.Sprintf("classic %d", i)
-		base, err := c.members[0].Append(ref, 1, []byte(record))
-		require.NoError(c.t, err)
-		require.EqualValues(c.t, i, base)
-		records = append(records, record)
+		c.append(int64(i))
+		records = append(records, fmt.Sprint("classic ", i))
 	}
 	eventually(c.t, "all of it is committed", func() bool {
 		s, err := c.members[0].Status(ref)

@@ -69,6 +69,7 @@ func (n *Node) takeOver(ctx context.Context) {
 			n.Staleness() // none, from here on
 			n.logger.Info("leader", "term", term)
 			n.run(func() { n.proposeCheckpoints(ctx) })
+			n.run(func() { n.finishWalks(ctx) })
 			n.beginDuties(l)
 			n.manage(ctx)
 			return

@@ -464,4 +464,69 @@ var nodeMutations = []mutation{
 		file: "switch/remotestore/view.go", old: "		if s.Base > end {\n			break\n		}\n", new: "",
 		pkg: "./switch/remotestore", run: "TestHighestOffset",
 	},
+	{
+		name: "unclean election while only local disks have the prefix",
+		file: "ops/elect_leader.go", old: "	if p.state().ClassicPrefixOnlyOnLocalDisks() {\n		return false\n	}\n	return p.state().Diskless()", new: "	return p.state().ClassicPrefixOnlyOnLocalDisks() || p.state().Diskless()",
+		pkg: "./ops", run: "TestNoUncleanElectionWhilePrefixIsLocal",
+	},
+	{
+		name: "unclean election allowed by the config while only local disks have the prefix",
+		file: "ops/register_partitions.go", old: "if p.state().ClassicPrefixOnlyOnLocalDisks() {", new: "if p.state().ClassicPrefixWaitingForUpload() {",
+		pkg: "./ops", run: "TestNoUncleanElectionWhilePrefixIsLocal",
+	},
+	{
+		name: "flag with the last record of the prefix missing",
+		file: "ops/commit_prefix_in_remote_storage.go", old: "r.HighestRemoteOffset >= seal-1 ||", new: "r.HighestRemoteOffset >= seal-2 ||",
+		pkg: "./ops", run: "TestFlagNeedsCoverage",
+	},
+	{
+		name: "flag leaves the ISR as it is",
+		file: "ops/commit_prefix_in_remote_storage.go", old: "liveOf(tx, reg.Replicas)", new: "liveOf(tx, reg.ISR)",
+		pkg: "./ops", run: "TestFlagTakesEveryLiveReplica",
+	},
+	{
+		name: "flag under the leader epoch of before",
+		file: "ops/commit_prefix_in_remote_storage.go", old: "return p.put(tx, reg, true)", new: "return p.put(tx, reg, false)",
+		pkg: "./ops", run: "TestFlagTakesEveryLiveReplica",
+	},
+	{
+		name: "change of a registration under the same partition epoch",
+		file: "ops/partition.go", old: "r.PartitionEpoch++", new: "r.PartitionEpoch += 0",
+		pkg: "./ops", run: "TestFlagTakesEveryLiveReplica",
+	},
+	{
+		name: "seal by a leader of before",
+		file: "ops/partition.go", old: "case epoch < p.reg.LeaderEpoch:", new: "case epoch < p.reg.LeaderEpoch-1:",
+		pkg: "./ops", run: "TestCommitSealRefuses",
+	},
+	{
+		name: "seal by a follower",
+		file: "ops/partition.go", old: "case broker != p.reg.Leader:", new: "case broker != p.reg.Leader && broker == noBroker:",
+		pkg: "./ops", run: "TestCommitSealRefuses",
+	},
+	{
+		name: "seal without the diskless log",
+		file: "ops/commit_seal.go", old: "return log.write(tx, nil, false, nowMs)", new: "_ = log\n	return nil",
+		pkg: "./ops", run: "TestSealBeginsTheLog",
+	},
+	{
+		name: "fence takes the last member out",
+		file: "ops/broker_walk.go", old: "if err != nil || len(live) == 0 {", new: "if err != nil || len(live) < 0 {",
+		pkg: "./ops", run: "TestFenceKeepsALoneLastMember",
+	},
+	{
+		name: "unfenced broker joins ISRs that need its records",
+		file: "ops/broker_walk.go", old: "case kind == store.WalkUnfence && diskless:", new: "case kind == store.WalkUnfence && (diskless || len(others) > 0):",
+		pkg: "./ops", run: "TestFenceKeepsALoneLastMember",
+	},
+	{
+		name: "broker without its disks stays the last member",
+		file: "ops/broker_walk.go", old: "case kind == store.WalkWipe && !diskless:", new: "case kind == store.WalkWipe && !diskless && len(others) > 0:",
+		pkg: "./ops", run: "TestUncleanShutdownLeavesISRs",
+	},
+	{
+		name: "broker unfenced before it has left all ISRs",
+		file: "ops/unfence_broker.go", old: "case b.Walk.Kind == store.WalkWipe:", new: "case b.Walk.Kind == store.WalkWipe && c.rows == 0:",
+		pkg: "./ops", run: "TestUnfenceWaitsForTheWipe",
+	},
 }

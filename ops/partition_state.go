@@ -15,19 +15,15 @@ const (
 	StateBornDiskless           PartitionState = "BORN_DISKLESS" // there is none
 )
 
+// PartitionStates is the states by the Stage that stands for each in the state.
+var PartitionStates = [store.Stages]PartitionState{
+	store.StageClassic: StateClassic, store.StageSwitchPending: StateSwitchPending, store.StagePrefixWaitingForUpload: StatePrefixWaitingForUpload,
+	store.StagePrefixInRemoteStorage: StatePrefixInRemoteStorage, store.StageBornDiskless: StateBornDiskless,
+}
+
 // stateOf is the state of a partition of a topic.
 func stateOf(t *store.Topic, r *store.Registration) PartitionState {
-	switch {
-	case t.Origin == store.OriginDiskless:
-		return StateBornDiskless
-	case r.ClassicToDisklessStartOffset == store.NoSwitch:
-		return StateClassic
-	case r.ClassicToDisklessStartOffset == store.SwitchPending:
-		return StateSwitchPending
-	case r.ClassicPrefixInRemoteStorage:
-		return StatePrefixInRemoteStorage
-	}
-	return StatePrefixWaitingForUpload
+	return PartitionStates[r.Stage(t.Origin)]
 }
 
 // ClassicPrefixOnlyOnLocalDisks says that a switch has begun and nothing but the local

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -20,6 +21,9 @@ var (
 	descReplays   = stateDesc("cpnode_commit_replays", "Commits that can be answered again.")
 	descProducers = stateDesc("cpnode_producer_states", "States of idempotent producers.")
 	descFences    = stateDesc("cpnode_object_fences", "Fenced object keys.")
+	descBrokers   = stateDesc("cpnode_brokers", "Brokers that have registered.")
+	descSwitch    = stateDesc("cpnode_switch_partitions", "Registered partitions, by where their classic records are: the state that describe-partitions names.", "state")
+	descNoLeader  = stateDesc("cpnode_switch_partitions_without_leader", "Registered partitions that have no leader.")
 	descFileBytes = stateDesc("cpnode_store_file_bytes", "Size of what the node keeps, by file: state; raft_log, which holds the votes, and the entries with raft.log.store boltdb; raft_wal, the segments of the entries.", "file")
 	descFreeBytes = stateDesc("cpnode_store_free_bytes", "Of a file what its free pages hold for later transactions, by file.", "file")
 )
@@ -30,7 +34,7 @@ func stateDesc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (stateCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descTopics, descLogs, descBatches, descFiles, descReplays, descProducers, descFences, descFileBytes, descFreeBytes} {
+	for _, d := range []*prometheus.Desc{descTopics, descLogs, descBatches, descFiles, descReplays, descProducers, descFences, descBrokers, descSwitch, descNoLeader, descFileBytes, descFreeBytes} {
 		to <- d
 	}
 }
@@ -51,6 +55,11 @@ func (c stateCollector) Collect(to chan<- prometheus.Metric) {
 		gauge(descReplays, t.Replays)
 		gauge(descProducers, t.ProducerStates)
 		gauge(descFences, t.Fences)
+		gauge(descBrokers, t.Brokers)
+		gauge(descNoLeader, t.Leaderless)
+		for stage, partitions := range t.ByStage {
+			gauge(descSwitch, partitions, string(ops.PartitionStates[stage]))
+		}
 	}
 	if s, err := c.node.store.Stats(); err == nil {
 		gauge(descFileBytes, s.FileBytes, "state")

@@ -35,6 +35,9 @@ func (c *checker) checkRegistrations() {
 		if r.Leader == NoLeader {
 			c.totals.Leaderless++
 		}
+		if t := c.topics[k.Topic]; t != nil {
+			c.totals.ByStage[r.Stage(t.Origin)]++
+		}
 		c.checkMembers(k, &r)
 		c.checkSeal(k, &r)
 		for _, id := range r.Replicas {

@@ -201,6 +201,8 @@ type Totals struct {
 	Brokers        int64 `json:"brokers"`
 	Registrations  int64 `json:"registrations"`
 	Leaderless     int64 `json:"leaderless"` // registrations without a leader
+	// ByStage is the registrations of each Stage.
+	ByStage [Stages]int64 `json:"registrations_by_stage"`
 }
 
 // Meta is the one row that every transaction rewrites.

@@ -63,11 +63,16 @@ func (tx *WriteTx) PutRegistration(k LogKey, r Registration) error {
 	if err != nil {
 		return err
 	}
-	if !exists {
-		if err := tx.countRegistration(k.Topic); err != nil {
-			return err
-		}
+	t, _, err := tx.Topic(k.Topic)
+	if err != nil {
+		return err
 	}
+	if exists {
+		tx.meta.Totals.ByStage[old.Stage(t.Origin)]--
+	} else if err := tx.countRegistration(k.Topic); err != nil {
+		return err
+	}
+	tx.meta.Totals.ByStage[r.Stage(t.Origin)]++
 	tx.countLeaderless(exists && old.Leader == NoLeader, r.Leader == NoLeader)
 	if err := tx.indexReplicas(k, &old, &r); err != nil {
 		return err
@@ -140,7 +145,12 @@ func (tx *WriteTx) dropRegistrations(id TopicID) error {
 }
 
 func (tx *WriteTx) dropRegistration(k LogKey, r *Registration) error {
+	t, _, err := tx.Topic(k.Topic)
+	if err != nil {
+		return err
+	}
 	tx.meta.Totals.Registrations--
+	tx.meta.Totals.ByStage[r.Stage(t.Origin)]--
 	tx.countLeaderless(r.Leader == NoLeader, false)
 	if err := tx.indexReplicas(k, r, &Registration{}); err != nil {
 		return err
@@ -148,7 +158,7 @@ func (tx *WriteTx) dropRegistration(k LogKey, r *Registration) error {
 	if err := tx.PutSealProducers(k, nil); err != nil {
 		return err
 	}
-	_, err := tx.registrations.remove(tx, k)
+	_, err = tx.registrations.remove(tx, k)
 	return err
 }
 

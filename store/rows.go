@@ -279,6 +279,9 @@ func appendMeta(b []byte, m *Meta) []byte {
 	for _, v := range late {
 		b = binary.AppendUvarint(b, v)
 	}
+	for _, v := range t.ByStage {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
 	return b
 }
 
@@ -297,6 +300,9 @@ func decodeMeta(payload []byte) (Meta, error) {
 	if len(r.buf) > 0 {
 		m.LastEpoch, m.LastEventSeq, m.EventsFrom, m.EventHistory = r.uint(), r.uint(), r.uint(), r.uint()
 		t.Brokers, t.Registrations, t.Leaderless = int64(r.uint()), int64(r.uint()), int64(r.uint())
+		for i := range t.ByStage {
+			t.ByStage[i] = int64(r.uint())
+		}
 	}
 	return m, r.done(bucketMeta, metaKey)
 }

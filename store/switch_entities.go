@@ -67,3 +67,31 @@ type SealProducer struct {
 	Epoch      int16
 	ProducerEntry
 }
+
+// Stage is how far a registered partition is in the switch of its topic.
+type Stage int
+
+// The stages, in the order of a switch; a topic that was born diskless has but one.
+const (
+	StageClassic Stage = iota
+	StageSwitchPending
+	StagePrefixWaitingForUpload
+	StagePrefixInRemoteStorage
+	StageBornDiskless
+	Stages = iota // how many there are
+)
+
+// Stage is that of a partition whose topic is of this origin.
+func (r *Registration) Stage(origin Origin) Stage {
+	switch {
+	case origin == OriginDiskless:
+		return StageBornDiskless
+	case r.ClassicToDisklessStartOffset == NoSwitch:
+		return StageClassic
+	case r.ClassicToDisklessStartOffset == SwitchPending:
+		return StageSwitchPending
+	case r.ClassicPrefixInRemoteStorage:
+		return StagePrefixInRemoteStorage
+	}
+	return StagePrefixWaitingForUpload
+}

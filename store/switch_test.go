@@ -63,7 +63,7 @@ func TestRegistrationLifeCycle(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, shrunk, got)
-		require.Equal(t, Totals{Topics: 1, Registrations: 2, Leaderless: 1}, tx.Meta().Totals)
+		require.Equal(t, Totals{Topics: 1, Registrations: 2, Leaderless: 1, ByStage: [Stages]int64{StageClassic: 2}}, tx.Meta().Totals)
 	})
 	requireTopicGone(t, s, a.Topic)
 	require.Empty(t, replicas(2, LogKey{}))

@@ -92,38 +92,50 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(done, to
 }
 
 func (c *Client) openBackup(ctx context.Context, endpoint string) (body io.ReadCloser, total int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	watched := &watchedBody{watch: time.AfterFunc(c.config.AttemptTimeout, cancel), cancel: cancel}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(endpoint, "/")+backupPath, nil)
+	resp, err := c.openStream(ctx, endpoint, backupPath, backupStall)
 	if err != nil {
 		return nil, 0, err
+	}
+	return resp.Body, resp.ContentLength, nil
+}
+
+// openStream gets an answer that is read as it comes. It is cut off when nothing comes
+// for stall.
+func (c *Client) openStream(ctx context.Context, endpoint, path string, stall time.Duration) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	watched := &watchedBody{stall: stall, watch: time.AfterFunc(c.config.AttemptTimeout, cancel), cancel: cancel}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(endpoint, "/")+path, nil)
+	if err != nil {
+		watched.stop()
+		return nil, err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		watched.stop()
-		return nil, 0, withCause(ops.NoLeader, err)
+		return nil, withCause(ops.NoLeader, err)
 	}
-	watched.body = resp.Body
+	watched.body, resp.Body = resp.Body, watched
 	if resp.StatusCode == http.StatusOK {
-		return watched, resp.ContentLength, nil
+		return resp, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, backupPart))
-	err = errors.Join(err, watched.Close())
+	err = errors.Join(err, resp.Body.Close())
 	if e, ok := decodeError(wire.JSON, text); ok && err == nil {
-		return nil, 0, e
+		return nil, e
 	}
-	return nil, 0, errors.Join(err, fmt.Errorf("status %d from %s", resp.StatusCode, endpoint))
+	return nil, errors.Join(err, fmt.Errorf("status %d from %s", resp.StatusCode, endpoint))
 }
 
 // watchedBody ends a body that stands still.
 type watchedBody struct {
 	body   io.ReadCloser
+	stall  time.Duration // that ends it
 	watch  *time.Timer
 	cancel context.CancelFunc
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
-	b.watch.Reset(backupStall)
+	b.watch.Reset(b.stall)
 	return b.body.Read(p)
 }
 

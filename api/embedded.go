@@ -8,11 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cpnode/cpnode/api/wire"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
+	"github.com/cpnode/cpnode/sessions"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -21,8 +23,12 @@ type Node interface {
 	Propose(ctx context.Context, w ops.Write) (raftnode.Result, error)
 	View(ctx context.Context, o raftnode.ReadOptions, fn func(*store.ReadTx) error) (raftnode.ReadInfo, error)
 	Forward(ctx context.Context, payload []byte) ([]byte, error)
+	Events() uint64
+	AwaitEvents(ctx context.Context, seq uint64) error
 	HandleForwarded(handler func(ctx context.Context, payload []byte) []byte)
+	WhileLeading(fn func(ctx context.Context))
 	LeaderID() string
+	Settings() ops.Settings
 	FeatureLevel() uint64
 	Backup() (*raftnode.Backup, error)
 	Cluster(ctx context.Context) (raftnode.ClusterStatus, error)
@@ -46,6 +52,8 @@ type EmbeddedConfig struct {
 	Logger *slog.Logger
 	// Registerer takes the metrics; nil keeps none.
 	Registerer prometheus.Registerer
+	// Clock is what the sessions of brokers are measured by; nil is the real one.
+	Clock clockwork.Clock
 }
 
 // Embedded is the control plane in the process of one of its nodes. It may be used
@@ -61,6 +69,8 @@ type Embedded struct {
 	metrics    *metrics
 	operations map[string]*operation
 	backups    requestMetrics
+	watches    *watchMetrics
+	sessions   *sessions.Sessions
 	workers    atomic.Pointer[Workers]
 }
 
@@ -72,8 +82,9 @@ type operation struct {
 
 var _ ControlPlane = (*Embedded)(nil)
 
-// NewEmbedded gives access to node, and makes it answer what the cluster's other
-// nodes forward to it: each node of a cluster needs one.
+// NewEmbedded gives access to node, makes it answer what the cluster's other nodes
+// forward to it, and keep the sessions of brokers while it leads: each node of a cluster
+// needs one, and has one.
 func NewEmbedded(node Node, config EmbeddedConfig) *Embedded {
 	if config.Limits == (ops.Limits{}) {
 		config.Limits = ops.DefaultLimits()
@@ -90,6 +101,10 @@ func NewEmbedded(node Node, config EmbeddedConfig) *Embedded {
 		e.operations[name] = &operation{verb: v, requestMetrics: e.metrics.of(name)}
 	}
 	e.backups = e.metrics.of(backupName)
+	e.watches = newWatchMetrics(e.metrics, config.Registerer)
+	e.sessions = sessions.New(node, sessions.Config{Timeout: time.Duration(node.Settings().BrokerSessionMs) * time.Millisecond,
+		Clock: config.Clock, Logger: config.Logger, Registerer: config.Registerer})
+	node.WhileLeading(e.sessions.Run)
 	e.Operations = Operations{e}
 	node.HandleForwarded(e.answerForwarded)
 	return e

@@ -25,7 +25,7 @@ var openAPIDocument = sync.OnceValue(func() []byte {
 		paths[operationPath+v.name] = object{"post": describeVerb(v, components, examples[v.name])}
 	}
 	for _, p := range pages {
-		paths[p.path] = object{"get": p.describe()}
+		paths[p.path] = object{"get": p.describe(components)}
 	}
 	document := object{
 		"openapi": "3.1.0",
@@ -33,7 +33,7 @@ var openAPIDocument = sync.OnceValue(func() []byte {
 			"description": "Control plane of a diskless Kafka. Bodies are JSON or msgpack with the same keys; integers are exact, of up to 64 bits. " +
 				"The version is the highest feature level of this release."},
 		"paths": paths,
-		"components": object{"schemas": components.Schemas, "parameters": readParameters(), "headers": answerHeaders(),
+		"components": object{"schemas": components.Schemas, "parameters": queryParameters(), "headers": answerHeaders(),
 			"responses": errorResponses(components)},
 	}
 	out, err := json.Marshal(document)
@@ -66,13 +66,17 @@ func describeVerb(v *verb, components *wire.Components, recorded example) object
 	described := object{"operationId": v.name, "summary": v.summary, "tags": []string{kind},
 		"requestBody": object{"required": true, "content": content(request, recorded.Request)}, "responses": responses}
 	if len(options) > 0 {
-		var parameters []object
-		for _, name := range options {
-			parameters = append(parameters, ref("parameters", name))
-		}
-		described["parameters"] = parameters
+		described["parameters"] = parameterRefs(options)
 	}
 	return described
+}
+
+func parameterRefs(names []string) []object {
+	refs := make([]object, len(names))
+	for i, name := range names {
+		refs[i] = ref("parameters", name)
+	}
+	return refs
 }
 
 // content is a body in both formats. The example is of the JSON.
@@ -83,8 +87,14 @@ func content(schema *wire.Schema, example json.RawMessage) object {
 	}
 }
 
-func readParameters() object {
+func queryParameters() object {
 	return object{
+		paramFromIndex: object{"name": paramFromIndex, "in": "query",
+			"description": "Changes with an index above this one are wanted; where they are not kept the answer begins with a reset and the present rows.",
+			"schema":      object{"type": "integer", "minimum": 0, "default": 0}},
+		headerLastEventID: object{"name": headerLastEventID, "in": "header",
+			"description": "The last id that was seen, from a client that comes back; wins over " + paramFromIndex + ".",
+			"schema":      object{"type": "integer", "minimum": 0}},
 		paramConsistency: object{"name": paramConsistency, "in": "query",
 			"description": "stale reads the state of the node that is asked, without asking the others.",
 			"schema":      object{"type": "string", "enum": []string{linearizable, stale}, "default": linearizable}},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path"
+	"reflect"
 	"runtime"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 type page struct {
 	path, summary, mediaType string
 	notReady                 bool // may answer 503
+	parameters               []string
+	item                     reflect.Type // of what it streams as events, in JSON
 }
 
 var pages = []page{
@@ -23,16 +26,26 @@ var pages = []page{
 	{path: "/version", summary: "The release that runs.", mediaType: mediaTypes[wire.JSON]},
 	{path: "/metrics", summary: "Metrics, in the formats of Prometheus.", mediaType: "text/plain"},
 	{path: backupPath, summary: "The state of this node as one stream, for cpnode restore and cpnode check.", mediaType: backupMediaType, notReady: true},
+	{path: watchPath, summary: "Server-sent events change, reset, rows and reset-end: what becomes of topics, brokers and partitions.", mediaType: watchMediaType,
+		notReady: true, parameters: []string{paramFromIndex, headerLastEventID}, item: reflect.TypeFor[ops.WatchEvent]()},
 	{path: "/openapi.json", summary: "This document.", mediaType: mediaTypes[wire.JSON]},
 }
 
-func (p *page) describe() object {
-	answer := object{"description": "The page.", "content": object{p.mediaType: object{}}}
+func (p *page) describe(components *wire.Components) object {
+	body, description := object{}, "The page."
+	if p.item != nil {
+		body["schema"], description = components.Answer(p.item), "A stream of events; the schema is that of the data of each."
+	}
+	answer := object{"description": description, "content": object{p.mediaType: body}}
 	responses := object{"200": answer}
 	if p.notReady {
 		responses["503"] = object{"description": "Not now; the body says why.", "content": object{p.mediaType: object{}}}
 	}
-	return object{"operationId": path.Base(p.path), "summary": p.summary, "tags": []string{"page"}, "responses": responses}
+	described := object{"operationId": path.Base(p.path), "summary": p.summary, "tags": []string{"page"}, "responses": responses}
+	if len(p.parameters) > 0 {
+		described["parameters"] = parameterRefs(p.parameters)
+	}
+	return described
 }
 
 // health is the answer of /livez and /readyz.

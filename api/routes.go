@@ -28,6 +28,7 @@ func (s *Server) makeRoutes() map[string]route {
 		"/version":      {get, s.version},
 		"/openapi.json": {get, s.openAPI},
 		backupPath:      {get[:1], s.backup},
+		watchPath:       {get[:1], s.watch},
 	}
 	if s.config.Gatherer != nil {
 		routes["/metrics"] = route{get, promhttp.HandlerFor(s.config.Gatherer, promhttp.HandlerOpts{}).ServeHTTP}

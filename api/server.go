@@ -25,6 +25,10 @@ type Server struct {
 	config   ServerConfig
 	routes   map[string]route // by path
 	http     http.Server
+	// closing ends when Shutdown begins, and with it the watches.
+	closing   context.Context
+	heartbeat time.Duration // of watches
+	maxBehind uint64        // of their clients, in events
 }
 
 // What a connection may take. Answers wait for an outcome for 10 s and for a
@@ -41,7 +45,9 @@ const (
 
 // NewServer serves e over HTTP.
 func NewServer(e *Embedded, config ServerConfig) *Server {
-	s := &Server{embedded: e, config: config}
+	s := &Server{embedded: e, config: config, heartbeat: watchHeartbeat, maxBehind: maxBehind}
+	closing, end := context.WithCancel(context.Background())
+	s.closing = closing
 	s.routes = s.makeRoutes()
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -52,6 +58,7 @@ func NewServer(e *Embedded, config ServerConfig) *Server {
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
+	s.http.RegisterOnShutdown(end)
 	return s
 }
 
@@ -63,7 +70,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown takes no more connections, and waits until what is being answered has
+// Shutdown takes no more connections, ends watches, and waits until what is being answered has
 // been, or ctx ends: then it cuts the rest off and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)

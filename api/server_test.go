@@ -299,6 +299,9 @@ func (n *faultyNode) View(ctx context.Context, o raftnode.ReadOptions, fn func(*
 	return n.Node.View(ctx, o, fn)
 }
 
+// WhileLeading keeps no sessions on it: only what a request meets is to fail.
+func (*faultyNode) WhileLeading(func(context.Context)) {}
+
 func TestFaultsAreLoggedOnceAndNotTold(t *testing.T) {
 	for name, fault := range map[string]func() error{
 		"error": func() error { return fmt.Errorf("the secret cause") },

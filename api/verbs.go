@@ -36,6 +36,7 @@ func makeVerbs() map[string]*verb {
 		}
 		all[op.Name] = &verb{name: op.Name, summary: op.Summary, write: op.IsWrite(), newRequest: op.NewRequest, newResponse: op.NewResponse, run: run}
 	}
+	all["broker-heartbeat"].run = runHeartbeat
 	for _, v := range adminVerbs {
 		if all[v.name] != nil {
 			panic("api: verb " + v.name + " is there twice")
@@ -57,6 +58,12 @@ func allVerbs() []*verb {
 func runWrite(ctx context.Context, e *Embedded, req ops.Request, _ raftnode.ReadOptions) (any, Info, error) {
 	result, err := e.node.Propose(ctx, req.(ops.Write))
 	return result.Answer, Info{Index: result.Index}, err
+}
+
+// runHeartbeat asks the node's sessions, which log what is to be logged.
+func runHeartbeat(ctx context.Context, e *Embedded, req ops.Request, _ raftnode.ReadOptions) (any, Info, error) {
+	answer, index, err := e.sessions.Heartbeat(ctx, req.(*ops.BrokerHeartbeatRequest))
+	return answer, Info{Index: index}, err
 }
 
 func runQuery(ctx context.Context, e *Embedded, req ops.Request, read raftnode.ReadOptions) (answer any, info Info, err error) {

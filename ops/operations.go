@@ -49,7 +49,7 @@ func init() {
 	// Proposed by nodes alone.
 	internal[checkpointDigest]("checkpoint-digest", "Note the digest of the state at one entry.")
 	internal[raiseFeatureLevel]("raise-feature-level", "Raise the level of what may be logged.")
-	internal[setEventHistory]("set-event-history", "Set how many changes are kept for watchers.").since(2)
+	internal[setEventHistory]("set-event-history", "Set how many changes are kept for watchers.").since(EventsFeatureLevel)
 	internal[advanceBroker]("advance-broker", "Go on with a change that goes over the partitions of a broker.").since(2)
 }
 

@@ -2,6 +2,9 @@ package ops
 
 import "github.com/cpnode/cpnode/store"
 
+// EventsFeatureLevel is the feature level from which on the state has events.
+const EventsFeatureLevel = 2
+
 // SetEventHistory sets how many events the state keeps for watchers: what the leader is
 // configured with, in the state, so that all nodes drop the same ones. Only nodes
 // propose it. Its answer is an EventHistory.

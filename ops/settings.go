@@ -1,5 +1,7 @@
 package ops
 
+import "github.com/cpnode/cpnode/store"
+
 // Limits bound requests and answers; each is a config key.
 type Limits struct {
 	Batches        int // of a commit
@@ -44,6 +46,8 @@ type Settings struct {
 	// BrokerRows bounds the entries of fence-broker, unfence-broker, register-broker
 	// and broker-heartbeat in partitions.
 	BrokerRows int64
+	// EventHistory is how many events the state keeps for watchers.
+	EventHistory int64
 	// BrokerSessionMs is after how long a silent broker is fenced.
 	BrokerSessionMs int64
 }
@@ -54,6 +58,6 @@ func DefaultSettings() Settings {
 		Limits: DefaultLimits(), Coalesce: true,
 		ReplayRetentionMs: 86_400_000, ForgottenKeyRetentionMs: 600_000, ObjectFenceRetentionMs: 604_800_000,
 		PurgeRows: 250, PruneRows: 250, RetentionRows: 250, DeleteRecordsRows: 250, ExpireRows: 250, ItemRows: 500,
-		BrokerRows: 250, BrokerSessionMs: 9000,
+		BrokerRows: 250, BrokerSessionMs: 9000, EventHistory: store.DefaultEventHistory,
 	}
 }

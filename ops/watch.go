@@ -62,7 +62,7 @@ func (e *WatchEvent) addBroker(id int32, b *store.Broker) {
 
 func (e *WatchEvent) addPartition(k store.LogKey, origin store.Origin, r *store.Registration) {
 	e.Partitions = append(e.Partitions, WatchedPartition{
-		TopicID: k.Topic, Partition: k.Partition, State: stateOf(&store.Topic{Origin: origin}, r), Replicas: r.Replicas, ISR: r.ISR,
+		TopicID: k.Topic, Partition: k.Partition, State: PartitionStates[r.Stage(origin)], Replicas: r.Replicas, ISR: r.ISR,
 		Leader: r.Leader, LeaderEpoch: r.LeaderEpoch, PartitionEpoch: r.PartitionEpoch, ClassicToDisklessStartOffset: r.ClassicToDisklessStartOffset,
 		ClassicPrefixInRemoteStorage: r.ClassicPrefixInRemoteStorage, DisklessLeaderEpoch: r.DisklessLeaderEpoch,
 	})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cpnode/cpnode/ops"
 )
 
 // Status is what a node knows of itself and its cluster.
@@ -50,6 +52,9 @@ func (n *Node) LeaderID() string {
 	_, id := n.raft.LeaderWithID()
 	return nameOf(id)
 }
+
+// Settings are those of the configuration.
+func (n *Node) Settings() ops.Settings { return n.config.Settings }
 
 // FeatureLevel is the level of this node's state, which says what may be logged.
 func (n *Node) FeatureLevel() uint64 { return n.fsm.FeatureLevel() }

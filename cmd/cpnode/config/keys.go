@@ -118,6 +118,8 @@ var stateKeys = []Key{
 		"Most transactions on the state between two sync points: bounds how far the file grows between them."},
 	{"state.max.bytes", false, func(c *Config) value { return bytes(&c.Node.StateMaxBytes, 0, 64*1024*gib) },
 		"Size that the state file may grow to; entries that do not fit wait. 0: 64 GiB with state.sync interval, else no bound."},
+	{"watch.history.events", false, func(c *Config) value { return count(&c.Node.Settings.EventHistory, 1, 10_000_000) },
+		"Log entries with changes of topics, brokers and partitions that are kept for watches; that of the leader counts."},
 }
 
 var limitKeys = []Key{

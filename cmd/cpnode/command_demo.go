@@ -23,7 +23,8 @@ func demoCommand() *cobra.Command {
 		Long: `Starts a cluster of three processes on loopback, in a temporary directory. Writers
 commit batches through all nodes; the leader is killed with SIGKILL and comes back;
 every acknowledged batch is looked for at its offset on every node; a topic is deleted
-and drained; the nodes are stopped and their files checked. Then it serves on, to be
+and drained; a classic topic is turned into a diskless one; the nodes are stopped and
+their files checked. Then it serves on, to be
 looked at, until Ctrl-C. Exits 1 when anything of this does not hold.`,
 		Example: "  cpnode demo\n  cpnode demo --once",
 		Args:    exactly(0),
@@ -75,7 +76,7 @@ func (s *story) tell(ctx context.Context, dir string, once bool) (err error) {
 		return err
 	}
 	s.say("they formed a cluster; node %s leads", leader.id)
-	for _, step := range []func(context.Context) error{s.underLoad, s.drain, s.check} {
+	for _, step := range []func(context.Context) error{s.underLoad, s.drain, s.turnDiskless, s.check} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -246,6 +247,8 @@ func (s *story) serveOn(ctx context.Context) error {
   %[2]s topic list
   %[2]s topic describe orders
   %[2]s files list --limit 5
+  %[2]s switch status
+  %[2]s switch watch --from-index 0
   curl %[3]s/readyz
   curl %[3]s/metrics
   curl %[3]s/openapi.json

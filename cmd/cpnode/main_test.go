@@ -98,6 +98,11 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"topic", "create", "x", "--id", "y"}, exitUsage, "--id: "},
 		{[]string{"files", "list", "--limit", "-1"}, exitUsage, "--limit: must be >= 0"},
 		{[]string{"purge", "run", "--max-batches", "-1"}, exitUsage, "--max-batches: must be >= 0"},
+		{[]string{"switch", "override", "x", "y"}, exitUsage, "is not a number of a partition"},
+		{[]string{"switch", "override", "x", "0"}, exitUsage, "give one of --seal, --abort and --arm"},
+		{[]string{"switch", "override", "x", "0", "--arm", "--abort"}, exitUsage, "give one of --seal, --abort and --arm"},
+		{[]string{"switch", "override", "x", "0", "--seal", "3"}, exitUsage, "--seal: needs --log-start-offset"},
+		{[]string{"switch", "watch", "--events", "-1"}, exitUsage, "--events: must be >= 0"},
 	} {
 		r := cpnode(t, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.stderr)

@@ -30,7 +30,7 @@ and decides when an object may go: three nodes, one raft log, no database.`,
 	root.AddGroup(&cobra.Group{ID: groupNode, Title: "Run a node:"}, &cobra.Group{ID: groupClient, Title: "Talk to a cluster:"}, &cobra.Group{ID: groupOffline, Title: "Look into what is stored:"})
 	root.AddCommand(
 		serveCommand(), devCommand(), demoCommand(), benchCommand(), configCommand(),
-		clusterCommand(), topicCommand(), filesCommand(), purgeCommand(), workerCommand(), backupCommand(),
+		clusterCommand(), topicCommand(), switchCommand(), filesCommand(), purgeCommand(), workerCommand(), backupCommand(),
 		checkCommand(), restoreCommand(), recoverCommand(), dumpCommand(), replayCommand(), compactCommand(),
 		versionCommand(),
 	)

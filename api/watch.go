@@ -96,6 +96,9 @@ func newWatchMetrics(m *metrics, r prometheus.Registerer) *watchMetrics {
 			Help: "Watches that were closed because their client was too far behind."}),
 		requests: m.of(watchName),
 	}
+	for _, kind := range []string{ops.WatchChange, ops.WatchReset, ops.WatchRows, ops.WatchResetEnd} {
+		w.events.WithLabelValues(kind)
+	}
 	if r != nil {
 		r.MustRegister(w.subscribers, w.events, w.closed)
 	}

@@ -134,13 +134,10 @@ type eventStream struct {
 	buf      []byte
 }
 
-// openEventStream begins the answer. The times of a connection, which are those of one
-// request and its answer, end here.
+// openEventStream begins the answer. Each write has a time of its own, in place of that
+// for a whole answer.
 func (s *Server) openEventStream(w http.ResponseWriter) (*eventStream, error) {
 	stream := &eventStream{to: w, control: http.NewResponseController(w), patience: s.heartbeat + watchStall}
-	if err := stream.control.SetReadDeadline(time.Time{}); err != nil {
-		return nil, err
-	}
 	h := w.Header()
 	h.Set("Content-Type", watchMediaType)
 	h.Set("Cache-Control", "no-store")

@@ -150,11 +150,11 @@ func TestWatchReset(t *testing.T) {
 	require.Equal(t, 1.0, testutil.ToFloat64(s.embedded.watches.events.WithLabelValues(ops.WatchReset)))
 }
 
-// shortLived serves a node with connections whose times are far below those of a watch.
+// shortLived serves a node with answers whose time is far below that of a watch.
 func shortLived(t *testing.T, s *served, heartbeat time.Duration) (url string, stop func()) {
 	server := NewServer(s.embedded, ServerConfig{})
 	server.heartbeat = heartbeat
-	server.http.ReadTimeout, server.http.WriteTimeout = time.Second, time.Second
+	server.http.WriteTimeout = time.Second
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	done := make(chan error, 1)
@@ -207,7 +207,6 @@ func (w *stuckWriter) Header() http.Header              { return w.header }
 func (w *stuckWriter) WriteHeader(int)                  {}
 func (w *stuckWriter) Flush()                           {}
 func (w *stuckWriter) SetWriteDeadline(time.Time) error { return nil }
-func (w *stuckWriter) SetReadDeadline(time.Time) error  { return nil }
 
 func (w *stuckWriter) Write(b []byte) (int, error) {
 	if strings.HasPrefix(string(b), "event") {

@@ -199,6 +199,27 @@ func TestWatchResetThatIsOverrun(t *testing.T) {
 	require.Equal(t, n.topics(), f.topics)
 }
 
+// More changes between two reads of a reset than one read takes are not skipped.
+func TestWatchResetReadsAllChanges(t *testing.T) {
+	n := watchNode(t)
+	n.must(&ops.SetEventHistory{Events: 1000})
+	for i := range 1500 {
+		n.put(i, "0")
+	}
+	f, c := newFollower(t), ops.WatchFrom(0)
+	events, more := n.read(c)
+	f.take(events)
+	for i := range 600 {
+		n.put(i, "1")
+	}
+	for more {
+		events, more = n.read(c)
+		f.take(events)
+	}
+	require.Equal(t, 1, f.resets)
+	require.Equal(t, n.topics(), f.topics)
+}
+
 // The history is a setting of the state: an entry sets it, once.
 func TestSetEventHistory(t *testing.T) {
 	n := watchNode(t)

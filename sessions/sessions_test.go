@@ -152,6 +152,23 @@ func TestHeartbeatAfterAChange(t *testing.T) {
 	require.True(t, c.beat(1, next))
 }
 
+// A session is of one epoch: the silence of an earlier one does not count.
+func TestSessionsOfEpochs(t *testing.T) {
+	c := newCluster(t)
+	c.Sessions.reset(map[int32]session{}) // as Run does, whose looks are the test's here
+	epoch := c.register(1, "a")
+	c.beat(1, epoch)
+	c.propose(&ops.FenceBrokerRequest{BrokerID: 1})
+	c.register(1, "b")
+	c.propose(&ops.UnfenceBrokerRequest{BrokerID: 1})
+	c.clock.Advance(2 * timeout)
+	require.NoError(t, c.look(t.Context()))
+	require.False(t, c.broker(1).Fenced)
+	c.clock.Advance(2 * timeout)
+	require.NoError(t, c.look(t.Context()))
+	require.True(t, c.broker(1).Fenced)
+}
+
 // A broker that is silent past its session is fenced and loses leadership, and when it
 // comes back it is not put into the ISR of a partition that it does not belong to.
 func TestSilentBrokerIsFenced(t *testing.T) {

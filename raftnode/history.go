@@ -12,18 +12,17 @@ import (
 const historyRetry = time.Second
 
 // keepHistory brings this node's setting of how many events are kept into the state,
-// where all nodes go by it. It is what a node does first when it leads; a cluster below
-// the feature level that has events gets it once it was raised.
+// where all nodes go by it, while this node leads. A cluster below the feature level that
+// has events gets it once it was raised.
 func (n *Node) keepHistory(ctx context.Context) {
-	for ctx.Err() == nil {
+	for {
 		if n.fsm.FeatureLevel() >= ops.EventsFeatureLevel {
 			if _, err := n.Propose(ctx, &ops.SetEventHistory{Events: uint64(n.config.Settings.EventHistory)}); err == nil {
 				return
 			}
 		}
-		select {
-		case <-time.After(historyRetry):
-		case <-ctx.Done():
+		if wait(ctx, historyRetry) != nil {
+			return
 		}
 	}
 }

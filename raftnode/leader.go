@@ -70,6 +70,7 @@ func (n *Node) takeOver(ctx context.Context) {
 			n.logger.Info("leader", "term", term)
 			n.run(func() { n.proposeCheckpoints(ctx) })
 			n.run(func() { n.finishWalks(ctx) })
+			n.run(func() { n.keepHistory(ctx) })
 			n.beginDuties(l)
 			n.manage(ctx)
 			return

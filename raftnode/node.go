@@ -300,7 +300,6 @@ func (n *Node) start() {
 	n.run(n.flushState)
 	n.run(n.judgeSelf)
 	n.run(n.refetch)
-	n.WhileLeading(n.keepHistory)
 	n.run(func() {
 		if err := n.join(); err != nil && n.ctx.Err() == nil {
 			n.fail(fmt.Errorf("form the cluster: %w", err))

@@ -139,25 +139,16 @@ func (s *Sessions) reset(brokers map[int32]session) {
 	s.brokers = brokers
 }
 
-// look fences the brokers whose sessions have ended, and goes on with walks that nobody
-// is at any more. One that somebody is at gets no more entries by it than it needs.
+// look fences the brokers whose sessions have ended.
 func (s *Sessions) look(ctx context.Context) error {
 	var silent []ops.FenceSilentBroker
-	var walks []int32
 	_, err := s.node.View(ctx, raftnode.ReadOptions{Level: raftnode.Stale}, func(tx *store.ReadTx) (err error) {
-		if silent, err = s.silent(tx); err == nil {
-			walks, err = ops.UnfinishedWalks(tx)
-		}
+		silent, err = s.silent(tx)
 		return err
 	})
 	for i := range silent {
 		if err == nil {
 			err = s.fence(ctx, &silent[i])
-		}
-	}
-	for _, id := range walks {
-		if err == nil {
-			_, err = s.node.Propose(ctx, &ops.AdvanceBroker{BrokerID: id})
 		}
 	}
 	return err

@@ -46,7 +46,7 @@ func (s PartitionState) Diskless() bool {
 
 // ClassicPrefixOffsetInRemoteStorage says that an offset is below the seal and that
 // only the remote copy of it is trusted.
-func (p *DescribedPartition) ClassicPrefixOffsetInRemoteStorage(offset int64) bool {
+func (p *WatchedPartition) ClassicPrefixOffsetInRemoteStorage(offset int64) bool {
 	return p.State == StatePrefixInRemoteStorage && offset < p.ClassicToDisklessStartOffset
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
+	"github.com/cpnode/cpnode/store"
 	switchover "github.com/cpnode/cpnode/switch"
 	"github.com/cpnode/cpnode/switch/remotestore"
 	"github.com/cpnode/cpnode/switch/segmentlog"
@@ -26,7 +27,7 @@ import (
 type cluster struct {
 	*api.Embedded
 	t       *testing.T
-	store   *remotestore.Store
+	remote  *remotestore.Store
 	members []*member
 
 	mu      sync.Mutex
@@ -46,16 +47,17 @@ type member struct {
 	held                   atomic.Bool // the classic fetcher brings nothing
 }
 
-func newCluster(t *testing.T, store *remotestore.Store) *cluster {
+func newCluster(t *testing.T, remote *remotestore.Store) *cluster {
 	config := raftnode.DefaultConfig()
 	config.NodeID, config.DataDir, config.RaftAddr = "n1", filepath.Join(t.TempDir(), "n1"), "127.0.0.1:0"
 	config.CommitTimeout = 10 * time.Millisecond
+	config.Settings.BrokerSessionMs = time.Hour.Milliseconds() // no broker is silent, however slow the machine
 	node, err := raftnode.Open(config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, node.Close()) })
 	eventually(t, "the node is ready", func() bool { return node.Ready() == nil })
 	c := &cluster{
-		Embedded: api.NewEmbedded(node, api.EmbeddedConfig{Limits: config.Settings.Limits}), t: t, store: store, objects: map[string]string{},
+		Embedded: api.NewEmbedded(node, api.EmbeddedConfig{Limits: config.Settings.Limits}), t: t, remote: remote, objects: map[string]string{},
 	}
 	for id := range int32(3) {
 		c.members = append(c.members, c.join(id+1))
@@ -70,7 +72,7 @@ func newCluster(t *testing.T, store *remotestore.Store) *cluster {
 }
 
 func (c *cluster) join(id int32) *member {
-	m := &member{cluster: c, id: id, view: remotestore.NewView(c.store), log: openLogWith(c.t, segmentlog.Config{SegmentBytes: 400})}
+	m := &member{cluster: c, id: id, view: remotestore.NewView(c.remote), log: openLogWith(c.t, segmentlog.Config{SegmentBytes: 400})}
 	answer, err := c.RegisterBroker(c.t.Context(), &ops.RegisterBrokerRequest{BrokerID: id, IncarnationID: fmt.Sprint("i", id), CleanShutdown: true})
 	require.NoError(c.t, err)
 	require.Equal(c.t, ops.None, answer.Error)
@@ -79,42 +81,60 @@ func (c *cluster) join(id int32) *member {
 	require.NoError(c.t, err)
 	config := switchover.DefaultConfig(id)
 	config.Interval, config.RetryInitial = 10*time.Millisecond, 10*time.Millisecond
-	config.ReplicaLagMax = time.Hour // no follower is silent, however slow the machine
+	config.ReplicaLagMax = time.Hour // nor is any follower
 	m.Gate = switchover.New(config, switchover.Deps{
 		Remote: m.view, Diskless: c, Fetchers: m, Failures: &failures{}, Producers: producers{}, Brokers: c, ControlPlane: c,
 	})
 	require.NoError(c.t, m.Open(ref, m.log))
+	m.BeforeDeletion(m.tamper)
+	m.Start()
+	ctx, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { m.watch(ctx) })
 	c.t.Cleanup(func() {
+		stop()
+		watching.Wait()
 		m.Close()
 		_, _, _ = m.Remove(ref)
 	})
-	m.BeforeDeletion(m.tamper)
-	m.Start()
 	return m
 }
 
 // Epoch is of brokers that are never fenced here.
 func (c *cluster) Epoch(broker int32) (int64, bool) { return c.members[broker-1].epoch, true }
 
-// sync lets every broker know of the registration, and of what is in remote storage.
-func (c *cluster) sync() ops.DescribedPartition {
-	answer, err := c.DescribePartitions(c.t.Context(), &ops.DescribePartitionsRequest{Requests: []ops.LogRef{ref}})
-	require.NoError(c.t, err)
-	reg := answer.Responses[0]
-	for _, m := range c.members {
-		require.NoError(c.t, m.view.Refresh(c.t.Context(), ref))
-		m.Apply(switchover.Registration{DescribedPartition: reg, TopicConfig: map[string]string{"remote.storage.enable": "true"}})
+// watch tells the gate what the control plane says, until ctx ends.
+func (m *member) watch(ctx context.Context) {
+	configs := map[store.TopicID]map[string]string{}
+	for event, err := range m.cluster.Watch(ctx, 0) {
+		if err != nil {
+			return
+		}
+		for _, topic := range event.Topics {
+			configs[topic.TopicID] = topic.Config
+		}
+		for _, p := range event.Partitions {
+			m.Apply(switchover.Registration{WatchedPartition: p, TopicConfig: configs[p.TopicID]})
+		}
 	}
-	return reg
 }
 
-// reaches syncs until the partition is in a state.
-func (c *cluster) reaches(state ops.PartitionState) (reg ops.DescribedPartition) {
+// reaches waits until all brokers know that the partition is in a state, and refreshes what
+// they know of remote storage meanwhile.
+func (c *cluster) reaches(state ops.PartitionState) ops.DescribedPartition {
 	eventually(c.t, string(state), func() bool {
-		reg = c.sync()
-		return reg.State == state
+		known := 0
+		for _, m := range c.members {
+			require.NoError(c.t, m.view.Refresh(c.t.Context(), ref))
+			if s, err := m.Status(ref); err == nil && s.State == state {
+				known++
+			}
+		}
+		return known == len(c.members)
 	})
-	return reg
+	answer, err := c.DescribePartitions(c.t.Context(), &ops.DescribePartitionsRequest{Requests: []ops.LogRef{ref}})
+	require.NoError(c.t, err)
+	return answer.Responses[0]
 }
 
 // upload copies the leader's closed segments.
@@ -128,7 +148,7 @@ func (c *cluster) upload() {
 			}
 			file, err := l.(*segmentlog.Log).OpenSegment(s.Base)
 			require.NoError(c.t, err)
-			require.NoError(c.t, c.store.Upload(c.t.Context(), ref, file))
+			require.NoError(c.t, c.remote.Upload(c.t.Context(), ref, file))
 			_ = file.Close()
 		}
 		return nil

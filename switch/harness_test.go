@@ -88,8 +88,8 @@ func batch(offset int64, epoch int32, from string) switchover.Batch {
 // classic is the registration before a switch: broker 1 leads in epoch 4.
 func classic() switchover.Registration {
 	return switchover.Registration{
-		DescribedPartition: ops.DescribedPartition{
-			TopicID: ref.TopicID, Partition: ref.Partition, TopicName: "orders", State: ops.StateClassic,
+		WatchedPartition: ops.WatchedPartition{
+			TopicID: ref.TopicID, Partition: ref.Partition, State: ops.StateClassic,
 			Replicas: []int32{1, 2, 3}, ISR: []int32{1, 2, 3}, Leader: me, LeaderEpoch: 4, PartitionEpoch: 10,
 			ClassicToDisklessStartOffset: store.NoSwitch, DisklessLeaderEpoch: -1,
 		},

@@ -7,10 +7,10 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
-// Registration is what the control plane says of one partition, and the config of its topic.
-// Where its prefix is, State says.
+// Registration is what the control plane says of one partition, as its watch brings it, and
+// the config of its topic. Where its prefix is, State says.
 type Registration struct {
-	ops.DescribedPartition
+	ops.WatchedPartition
 	TopicConfig map[string]string
 }
 

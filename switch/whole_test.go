@@ -40,7 +40,6 @@ func TestWholeSwitch(t *testing.T) {
 	c.upload()
 	flagged := c.reaches(ops.StatePrefixInRemoteStorage)
 	require.Equal(t, []int32{1, 2, 3}, flagged.ISR)
-	c.sync()
 	for _, m := range c.members {
 		eventually(t, "the prefix is deleted, and what follows consolidated", func() bool {
 			s, err := m.Status(ref)

@@ -36,13 +36,26 @@ func TestFlagDeletesThePrefix(t *testing.T) {
 	require.Len(t, files, 1)
 }
 
-// A follower's active segment holds the end of the prefix, and nothing rolled it before.
+// A follower that is short of the seal has the end of what it has in the active segment.
 func TestDeletionRollsFirst(t *testing.T) {
 	b := filled(t, 15)
-	b.remote.list(14)
-	b.Apply(ledBy(flagged(15), 2))
+	b.remote.list(19)
+	b.Apply(ledBy(flagged(20), 2))
 	require.EqualValues(t, 10, b.log.Segments()[1].Base)
 	b.DeletePass(false)
+	require.EqualValues(t, 15, b.status().LocalLogStart)
+}
+
+// Records are consolidated before the prefix is covered here, in a segment of their own.
+func TestConsolidatedRecordsDoNotKeepThePrefix(t *testing.T) {
+	b := filled(t, 15)
+	b.Apply(ledBy(flagged(15), 2))
+	require.NoError(t, b.AppendConsolidated(ref, []switchover.Batch{batch(15, 0, "diskless")}))
+	b.DeletePass(false)
+	require.Zero(t, b.status().LocalLogStart)
+
+	b.remote.list(14)
+	b.DeletePass(true)
 	require.EqualValues(t, 15, b.status().LocalLogStart)
 }
 

@@ -156,11 +156,19 @@ func (p *partition) prepare(reg *Registration, leads bool) error {
 			return err
 		}
 	}
-	if leads && reg.State.ClassicPrefixOnlyOnLocalDisks() {
-		// Only closed segments are tiered: without this the tail of an idle topic never is.
+	// Only closed segments are tiered: without the first, the tail of an idle topic never is.
+	if leads && reg.State.ClassicPrefixOnlyOnLocalDisks() || reg.wouldConsolidateBehindPrefix(p.log) {
 		return p.log.Roll()
 	}
 	return nil
+}
+
+// wouldConsolidateBehindPrefix says whether the first consolidated record would come into the
+// segment with the end of the prefix, and keep that from being deleted.
+func (r *Registration) wouldConsolidateBehindPrefix(log LocalLog) bool {
+	segments := log.Segments()
+	active := segments[len(segments)-1]
+	return r.State == ops.StatePrefixInRemoteStorage && active.End == r.Seal() && active.Base < active.End
 }
 
 // cutAtSeal removes what the log has at or above the seal of classic records: they were

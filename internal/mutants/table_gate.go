@@ -14,6 +14,12 @@ var gateMutations = []mutation{
 		pkg: "./switch", run: "TestPendingSealsBeforeTheRole|TestLeaderOfASealedPartitionRolls",
 	},
 	{
+		name: "gate: consolidation begins in the segment of the prefix",
+		file: "switch/role.go", old: " || reg.wouldConsolidateBehindPrefix(p.log)",
+		new: "",
+		pkg: "./switch", run: "TestConsolidatedRecordsDoNotKeepThePrefix",
+	},
+	{
 		name: "gate: consolidated records cut at the seal",
 		file: "switch/role.go", old: "&& !consolidatedFrom(p.log, reg)",
 		new: "",
@@ -168,5 +174,11 @@ var gateMutations = []mutation{
 		file: "switch/commit.go", old: "code == ops.FencedLeaderEpoch || ",
 		new: "",
 		pkg: "./switch", run: "TestFencedEpochEndsTheAttempt",
+	},
+	{
+		name: "gate: the local prefix is read after the flag, on three brokers",
+		file: "ops/partition_state.go", old: "return p.State == StatePrefixInRemoteStorage && offset < p.ClassicToDisklessStartOffset",
+		new: "return p.State == StateBornDiskless && offset < 0",
+		pkg: "./examples/broker", run: "TestSwitch$",
 	},
 }

@@ -225,6 +225,8 @@ func (n *Node) serveState(raw net.Conn, from party) {
 	state, err := n.Backup()
 	said := stateAnswer{}
 	switch {
+	case n.missing.Load() != nil: // why not may quote what the asking node says of itself
+		said.Error = "its own state is missing"
 	case err != nil:
 		said.Error = err.Error()
 	case state.Index() < request.Index:

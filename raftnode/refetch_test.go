@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,35 @@ func TestDamagedStateIsFetched(t *testing.T) {
 // readAll reads the files of a node's state.
 func readAll(n *Node) error {
 	return n.view(func(tx *store.ReadTx) error { return tx.Files(0, func(*store.File) bool { return true }) })
+}
+
+// Each of two nodes without a state quoted the other's reason in its own, which held the
+// first one's: in half a minute no frame was large enough for it.
+func TestReasonOfAMissingStateQuotesNoOther(t *testing.T) {
+	c := startCluster(t, compacting)
+	createTopic(t, c.nodes[c.leader()])
+	l := c.load()
+	l.more(50, "OK")
+	for i := range c.nodes {
+		eventually(t, func() bool { return startedLate(t, c.nodes[i]) }, "the log is compacted")
+	}
+	l.stop()
+	c.stopAll()
+	for i := range 2 {
+		damages["cut short"](t, filepath.Join(c.configs[i].DataDir, stateFile))
+		c.start(i)
+	}
+	for i := range 2 {
+		want := c.configs[1-i].NodeID + ": its own state is missing"
+		eventually(t, func() bool {
+			m := c.nodes[i].missing.Load()
+			return m != nil && strings.Contains(m.reason(), want)
+		}, "%s says that %s", c.configs[i].NodeID, want)
+	}
+	c.start(2)
+	for _, n := range c.nodes {
+		ready(t, n)
+	}
 }
 
 func TestNodeThatDivergedFetchesTheState(t *testing.T) {

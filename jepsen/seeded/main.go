@@ -1,6 +1,6 @@
-// Command seeded shows that the harness finds what it is there for: it builds cpnode
-// with one bug after the other, and runs jepsen or its tour on it, which must name what
-// is wrong.
+// Command seeded shows that the harness finds what it is there for: it builds cpnode, or
+// the simulator, with one bug after the other, and runs jepsen, its tour or the
+// simulation, which must name what is wrong.
 //
 //	go run ./jepsen/seeded [-only NAME]
 //
@@ -77,12 +77,12 @@ func (b bug) try(ctx context.Context, dir string) (found bool, out []byte, err e
 	if err != nil {
 		return false, nil, err
 	}
-	binary, runDir := filepath.Join(dir, "cpnode"), filepath.Join(dir, "run")
-	if err := build(ctx, binary, "./cmd/cpnode", "-overlay", path); err != nil {
+	cmd, err := b.with(ctx, dir, path)
+	if err != nil {
 		return false, nil, err
 	}
-	defer os.RemoveAll(runDir)
-	out, err = b.harness(ctx, dir, "--cpnode", binary, runDir).CombinedOutput()
+	defer os.RemoveAll(filepath.Join(dir, runDir))
+	out, err = cmd.CombinedOutput()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return false, out, err
@@ -90,11 +90,22 @@ func (b bug) try(ctx context.Context, dir string) (found bool, out []byte, err e
 	return failed != nil && strings.Contains(string(out), b.says), out, nil
 }
 
-// harness is what is to find the bug.
-func (b bug) harness(ctx context.Context, dir string, args ...string) *exec.Cmd {
+// runDir is where a harness keeps what it records.
+const runDir = "run"
+
+// with is what is to find the bug, which it is built with, or the cpnode that it runs.
+func (b bug) with(ctx context.Context, dir, overlay string) (*exec.Cmd, error) {
+	if b.seeds > 0 {
+		simulator := filepath.Join(dir, "sim")
+		args := []string{"--seed", "1", "--seeds", fmt.Sprint(b.seeds), "--tries", "0"}
+		return exec.CommandContext(ctx, simulator, args...), build(ctx, simulator, "./jepsen/sim/run", "-overlay", overlay)
+	}
+	binary := filepath.Join(dir, "cpnode")
+	args := []string{"--cpnode", binary, filepath.Join(dir, runDir)}
+	err := build(ctx, binary, "./cmd/cpnode", "-overlay", overlay)
 	if b.faults == 0 {
-		return exec.CommandContext(ctx, filepath.Join(dir, "tour"), append([]string{"--hold", "200ms"}, args...)...)
+		return exec.CommandContext(ctx, filepath.Join(dir, "tour"), append([]string{"--hold", "200ms"}, args...)...), err
 	}
 	load := []string{"--faults", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults * operationsPerFault)}
-	return exec.CommandContext(ctx, filepath.Join(dir, "jepsen"), append(load, args...)...)
+	return exec.CommandContext(ctx, filepath.Join(dir, "jepsen"), append(load, args...)...), err
 }

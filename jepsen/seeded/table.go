@@ -8,13 +8,15 @@ import (
 // operationsPerFault is a busy load: about a hundred operations a second.
 const operationsPerFault = 250
 
-// bug is a line of cpnode that is wrong, and what the harness has to say about it.
+// bug is a line of cpnode that is wrong, and what is said about it by what finds it.
 type bug struct {
 	name string
 	// file is below the module's root; old occurs in it exactly once.
 	file, old, new string
-	faults         int // enough to be found by; 0: the tour of membership finds it
-	says           string
+	// found by processes under so many faults, by the simulator within so many seeds, or
+	// where both are 0 by the tour of membership
+	faults, seeds int
+	says          string
 }
 
 func (b bug) change() overlay.Change { return overlay.Change{File: b.file, Old: b.old, New: b.new} }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -55,12 +56,21 @@ func run(ctx context.Context, only string) error {
 			missed++
 			fmt.Printf("%s\n", out)
 		}
-		fmt.Printf("%-7s %5.1fs  %-52s %s\n", word, time.Since(began).Seconds(), b.name, b.says)
+		fmt.Printf("%-7s %5.1fs  %-56s %s%s\n", word, time.Since(began).Seconds(), b.name, b.says, after(out))
 	}
 	if missed > 0 {
 		return fmt.Errorf("%d bugs were missed", missed)
 	}
 	return nil
+}
+
+// after says how many seeds a simulation took.
+func after(out []byte) string {
+	m := regexp.MustCompile(`: (\d+) runs, `).FindSubmatch(out)
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s seeds)", m[1])
 }
 
 func build(ctx context.Context, binary, pkg string, flags ...string) error {

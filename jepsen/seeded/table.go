@@ -98,4 +98,60 @@ var bugs = []bug{
 		file: "raftnode/recover.go", old: "copy(next.Cluster[:], h[:])", new: "_ = h",
 		says: `to say "belongs to cluster"`,
 	},
+	{
+		name: "entries applied by the local clock",
+		file: "fsm/fsm.go", old: "		return ops.Apply(tx, e)\n",
+		new: `		now, end := context.WithTimeout(context.Background(), 0)
+		defer end()
+		at, _ := now.Deadline()
+		e.NowMs = at.UnixMilli()
+		return ops.Apply(tx, e)
+`,
+		seeds: 10, says: "has the same digest",
+	},
+	{
+		name: "a record before its state is synced",
+		file: "store/point.go",
+		old: `	if err := s.disk.syncDB(s.path, p.db); err != nil {
+		return s.failSync(err)
+	}
+	if err := s.records.write(&rec)`,
+		new:   `	if err := s.records.write(&rec)`,
+		seeds: 40, says: "the cluster is not whole again",
+	},
+	{
+		name: "pages of the newest record written over",
+		file: "store/point.go", old: "s.pinned, p.tx = p.tx, nil", new: "s.pinned = nil",
+		seeds: 40, says: "damaged",
+	},
+	{
+		name: "fenced object committed",
+		file: "ops/commit_replay.go", old: "if fenced && nowMs < until {", new: "if fenced && nowMs > until {",
+		seeds: 5, says: "was safe to delete, and committed afterwards",
+	},
+	{
+		name: "entries of a restart applied twice",
+		file: "fsm/fsm.go", old: "if entry.Index <= tx.Meta().AppliedIndex {", new: "if entry.Index == 0 {",
+		seeds: 20, says: "has stopped by itself",
+	},
+	{
+		name: "linearizable read from any node's state, simulated",
+		file: "raftnode/view.go", old: "if o.Level == Linearizable {", new: "if o.Level == Linearizable && ctx == nil {",
+		seeds: 3, says: "the log ends at",
+	},
+	{
+		name: "unknown outcome said to be refused, simulated",
+		file: "raftnode/propose.go", old: `return unknown("%v", err)`, new: "return ErrNotLeader",
+		seeds: 10, says: checker.CheckRefused,
+	},
+	{
+		name: "stale read that does not wait for min_index, simulated",
+		file: "raftnode/view.go", old: "n.fsm.Wait(ctx, least)", new: "n.fsm.Wait(ctx, min(least, 1))",
+		seeds: 3, says: checker.CheckMinIndex,
+	},
+	{
+		name: "a file's references not counted down, simulated",
+		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount > 0 {",
+		seeds: 3, says: "batch_count",
+	},
 }

@@ -25,19 +25,6 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
-// watched is a ready node at the level that has events.
-func watched(t *testing.T) *served {
-	s := single(t, nil)
-	s.upgrade(t)
-	return s
-}
-
-func (s *served) upgrade(t *testing.T) {
-	t.Helper()
-	_, err := s.embedded.ClusterUpgrade(t.Context(), &ClusterUpgradeRequest{})
-	require.NoError(t, err)
-}
-
 // makeTopic makes the topic of a number and returns the index of its entry.
 func makeTopic(t *testing.T, cp ControlPlane, i int) uint64 {
 	t.Helper()
@@ -93,7 +80,7 @@ func nextBlock(t *testing.T, from *bufio.Reader) string {
 }
 
 func TestWatchOverHTTP(t *testing.T) {
-	s := watched(t)
+	s := single(t, nil)
 	index := makeTopic(t, s.embedded, 1)
 	stream := s.openWatch(t, "?from_index=0")
 	const deleted = `"deleted_topics":["00000000-0000-0000-0000-000000000001"]`
@@ -118,7 +105,7 @@ func TestWatchOverHTTP(t *testing.T) {
 }
 
 func TestWatchRefusals(t *testing.T) {
-	s := watched(t)
+	s := single(t, nil)
 	for query, message := range map[string]string{
 		"?from_index=-1": "from_index: must be an integer >= 0", "?from_index=x": "from_index: must be an integer >= 0",
 		"?from_index=": "from_index: must be an integer >= 0", "?from_index=1&from_index=2": `"from_index": a watch takes one from_index`,
@@ -130,11 +117,17 @@ func TestWatchRefusals(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, s.send(t, http.MethodPost, watchPath, nil).status)
 }
 
-// A watch of changes that are not kept begins with a reset, which an id ends.
+// A watch of changes that are not kept begins with a reset, which an id ends. How many
+// are kept is what the leader is configured with.
 func TestWatchReset(t *testing.T) {
-	s := watched(t)
-	_, err := s.node.Propose(t.Context(), &ops.SetEventHistory{Events: 2})
-	require.NoError(t, err)
+	s := single(t, func(c *raftnode.Config) { c.Settings.EventHistory = 2 })
+	eventually(t, "the state has the setting", func() (set bool) {
+		_, err := s.node.View(t.Context(), raftnode.ReadOptions{Level: raftnode.Stale}, func(tx *store.ReadTx) error {
+			set = tx.EventHistory() == 2
+			return nil
+		})
+		return err == nil && set
+	})
 	var last uint64
 	for i := range 9 {
 		last = makeTopic(t, s.embedded, i+1)
@@ -168,7 +161,7 @@ func shortLived(t *testing.T, s *served, heartbeat time.Duration) (url string, s
 // The times of a connection do not end a watch: it says that it lives, until the server
 // stops, which waits for it.
 func TestWatchOutlivesTimeouts(t *testing.T) {
-	s := watched(t)
+	s := single(t, nil)
 	for name, protocols := range map[string]func(*http.Protocols){
 		"HTTP/1.1": func(p *http.Protocols) { p.SetHTTP1(true) }, "HTTP/2": func(p *http.Protocols) { p.SetUnencryptedHTTP2(true) },
 	} {
@@ -224,7 +217,7 @@ func (w *stuckWriter) Write(b []byte) (int, error) {
 // A client that is too far behind what came since it connected is closed; what it has
 // got is in order, so that it can go on.
 func TestWatchClosesClientsThatAreBehind(t *testing.T) {
-	s := watched(t)
+	s := single(t, nil)
 	first := makeTopic(t, s.embedded, 1)
 	server := NewServer(s.embedded, ServerConfig{})
 	server.maxBehind = 5
@@ -253,7 +246,6 @@ func TestWatchClosesClientsThatAreBehind(t *testing.T) {
 // Embedded.Watch ends with its consumer, its context and its node.
 func TestWatchEnds(t *testing.T) {
 	s := single(t, nil)
-	s.upgrade(t)
 	makeTopic(t, s.embedded, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -308,7 +300,6 @@ func TestWatchOverLeaderChanges(t *testing.T) {
 		c.SnapshotThreshold, c.TrailingLogs, c.SnapshotInterval = 64, 64, 50*time.Millisecond
 		c.Registerer = prometheus.NewRegistry()
 	})
-	nodes[0].upgrade(t)
 	client := newClient(t, DefaultClientConfig(nodes[2].url, nodes[1].url, nodes[0].url))
 	const changes = 1000
 	last := fmt.Sprint("t", changes+1)

@@ -35,7 +35,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func addSampleBodies(f *testing.F) {
-	for _, cmd := range sampleCommands() {
+	for _, cmd := range append(sampleCommands(), switchCommands()...) {
 		data, err := Encode(cmd, 1_700_000_000_000)
 		require.NoError(f, err)
 		f.Add(data[entryHeader:])
@@ -80,7 +80,7 @@ func metaOf(t testing.TB, s *store.Store) (m store.Meta) {
 }
 
 // sampleState is the file of a state in which the sample commands find something:
-// a live topic and a deleted one, each with batches and producers.
+// a live topic and a deleted one, each with batches and producers, and one in the switch.
 func sampleState(t testing.TB) []byte {
 	path := filepath.Join(t.TempDir(), "sample.db")
 	s, err := store.Open(path, store.Options{Sync: store.SyncNever, InitialMmapBytes: 1 << 20})
@@ -96,6 +96,12 @@ func sampleState(t testing.TB) []byte {
 		&createTopic{topic: CreateTopic{TopicID: idA, TopicName: "a", NumPartitions: 4}, maxPartitions: 4},
 		&createTopic{topic: CreateTopic{TopicID: idB, TopicName: "b", NumPartitions: 4}, maxPartitions: 4},
 		commit("wal/0", idA), commit("wal/2", idB), commit("wal/3", store.TopicID{1}), &deleteTopic{id: idB}, &fenceFile{key: "wal/9", fence: true, fenceMs: 5},
+		&registerBroker{RegisterBrokerRequest{BrokerID: 2, IncarnationID: "i", CleanShutdown: true}, 9}, &unfenceBroker{2, anyEpoch, 9},
+		&registerBroker{RegisterBrokerRequest{BrokerID: 3, IncarnationID: "j", CleanShutdown: true}, 9}, &unfenceBroker{3, anyEpoch, 9},
+		&registerPartitions{RegisterPartitionsRequest{TopicID: idA, TopicName: "a", Diskless: true, Partitions: []RegisterPartition{{1, []int32{2, 3}}}}, 10},
+		&registerPartitions{RegisterPartitionsRequest{TopicID: idC, TopicName: "c", Config: map[string]string{"remote.storage.enable": "true"},
+			Partitions: []RegisterPartition{{0, []int32{2}}, {1, []int32{2, 3}}, {2, []int32{3}}}}, 10},
+		&beginSwitch{BeginSwitchRequest{idC}}, &commitSeals{[]CommitSeal{{TopicID: idC, Partition: 1, BrokerID: 2, LeaderEpoch: 1, DisklessStartOffset: 5}}},
 	} {
 		require.NoError(t, s.Update(func(tx *store.WriteTx) error {
 			_, err := Apply(tx, Entry{NowMs: 1_600_000_000_000, Command: cmd})
@@ -106,4 +112,17 @@ func sampleState(t testing.TB) []byte {
 	image, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return image
+}
+
+var idC = store.TopicID{0xc, 15: 3}
+
+// switchCommands change what sampleState has of a switch.
+func switchCommands() []Command {
+	return []Command{
+		&alterPartition{AlterPartitionRequest{TopicID: idC, Partition: 1, BrokerID: 2, LeaderEpoch: 1, PartitionEpoch: 2, NewISR: []ISRMember{{2, 1}}}},
+		&commitPrefixes{[]CommitPrefix{{idC, 1, 2, 1, 0, 4}}},
+		&commitSeals{[]CommitSeal{{TopicID: idC, Partition: 0, BrokerID: 2, LeaderEpoch: 1, DisklessStartOffset: 7, ProducerStates: []ProducerState{{ProducerID: 4}}}}},
+		&overrideSwitch{OverrideSwitchRequest{TopicID: idC, Partition: 1, SealOffset: 3, LogEndOffset: 9}},
+		&registerBroker{RegisterBrokerRequest{BrokerID: 4, IncarnationID: "k"}, 1},
+	}
 }

@@ -64,6 +64,9 @@ func (g *Gen) createTopics(m *Model) any {
 }
 
 func (g *Gen) deleteTopics(*Model) any {
+	if id, _ := g.classicTopic(); g.one(4) {
+		return deleteTopicsRequest{[]topicID{id}}
+	}
 	return deleteTopicsRequest{some(g, g.topicID)}
 }
 

@@ -45,6 +45,18 @@ var wanted = []string{
 	"init-diskless-log NONE", "init-diskless-log INVALID_REQUEST", "init-diskless-log ALREADY_INITIALIZED",
 	"init-diskless-log UNKNOWN_TOPIC_OR_PARTITION", "init-diskless-log TOPIC_ALREADY_EXISTS",
 	"repair-diskless-log NONE", "repair-diskless-log UNKNOWN_TOPIC_OR_PARTITION",
+	"register-broker NONE", "register-broker DUPLICATE_BROKER_REGISTRATION", "register-broker error INVALID_REQUEST",
+	"broker-heartbeat NONE", "broker-heartbeat STALE_BROKER_EPOCH", "broker-heartbeat BROKER_ID_NOT_REGISTERED",
+	"fence-broker NONE", "fence-broker BROKER_ID_NOT_REGISTERED", "unfence-broker NONE",
+	"register-partitions NONE", "register-partitions INVALID_REQUEST", "register-partitions TOPIC_ALREADY_EXISTS",
+	"alter-partition NONE", "alter-partition UNKNOWN_TOPIC_ID", "alter-partition UNKNOWN_TOPIC_OR_PARTITION", "alter-partition FENCED_LEADER_EPOCH",
+	"alter-partition NOT_CONTROLLER", "alter-partition INVALID_REQUEST", "alter-partition INVALID_UPDATE_VERSION", "alter-partition INELIGIBLE_REPLICA",
+	"elect-leader NONE", "elect-leader ELECTION_NOT_NEEDED", "elect-leader PREFERRED_LEADER_NOT_AVAILABLE", "elect-leader ELIGIBLE_LEADERS_NOT_AVAILABLE",
+	"begin-switch NONE", "begin-switch INVALID_REQUEST", "begin-switch UNKNOWN_TOPIC_ID",
+	"commit-seal NONE", "commit-seal INVALID_REQUEST", "commit-seal FENCED_LEADER_EPOCH", "commit-seal NOT_CONTROLLER",
+	"commit-prefix-in-remote-storage NONE", "commit-prefix-in-remote-storage INVALID_REQUEST",
+	"override-switch NONE", "override-switch INVALID_REQUEST", "override-switch unreadable_to",
+	"describe-partitions NONE", "describe-partitions advertised_replicas", "describe-partitions producer_states",
 	"expire-producers removed", "expire-fences removed", "expire-replays removed",
 }
 

@@ -61,7 +61,7 @@ func (m *Model) checkInit(q initLog) string {
 	if t.deletedAt != live {
 		return unknownPartition
 	}
-	if t.name != q.Name {
+	if t.name != q.Name || t.origin == classic || t.parts[q.Partition] != nil {
 		return invalidRequest
 	}
 	l := t.logs[q.Partition]
@@ -109,7 +109,7 @@ func (m *Model) repairDisklessLog(r repairRequest) (any, string) {
 		if l == nil {
 			return itemAnswer{q.target, unknownPartition}
 		}
-		if q.DisklessStart < 0 {
+		if q.DisklessStart < 0 || m.topics[q.TopicID].parts[q.Partition] != nil {
 			return itemAnswer{q.target, invalidRequest}
 		}
 		m.changed = m.changed || l.disklessStart != q.DisklessStart

@@ -31,7 +31,7 @@ func (m *Model) Invariants() error {
 	}
 	names := map[string]bool{}
 	for id, t := range m.topics {
-		if len(t.logs) == 0 {
+		if len(t.logs)+len(t.parts) == 0 {
 			return fmt.Errorf("%s: no log", id)
 		}
 		if t.deletedAt == live && names[t.name] {

@@ -39,6 +39,8 @@ type Model struct {
 	fences      map[string]int64 // object key -> fenced until, exclusive
 	nextFileID  int64
 	nextBatchID int64
+	brokers     map[int32]*broker
+	lastEpoch   int64 // of brokers
 
 	now     int64 // clock of the operation under way
 	changed bool  // whether the operation under way changed anything
@@ -55,9 +57,11 @@ const (
 type topic struct {
 	id        topicID
 	name      string
+	origin    string
 	deletedAt int64
 	config    map[string]string
 	logs      map[partition]*log
+	parts     map[partition]*registration
 }
 
 type logKey struct {
@@ -122,10 +126,11 @@ type replay struct {
 // New returns an empty model.
 func New(cfg Config) *Model {
 	return &Model{
-		cfg:    cfg,
-		topics: map[topicID]*topic{},
-		fences: map[string]int64{},
-		marks:  map[logKey]mark{},
+		cfg:     cfg,
+		topics:  map[topicID]*topic{},
+		fences:  map[string]int64{},
+		brokers: map[int32]*broker{},
+		marks:   map[logKey]mark{},
 	}
 }
 
@@ -147,30 +152,42 @@ func (m *Model) Do(op string, nowMs int64, request []byte) (response any, errCod
 }
 
 var operations = map[string]func(*Model, []byte) (any, string){
-	"create-topics":                decoded((*Model).createTopics),
-	"delete-topics":                decoded((*Model).deleteTopics),
-	"list-topics":                  decoded((*Model).listTopics),
-	"describe-topic":               decoded((*Model).describeTopic),
-	"commit-file":                  decoded((*Model).commitFile),
-	"find-batches":                 decoded((*Model).findBatches),
-	"list-offsets":                 decoded((*Model).listOffsets),
-	"get-log-info":                 decoded((*Model).getLogInfo),
-	"get-producer-state":           decoded((*Model).getProducerState),
-	"get-cross-tier-log-start":     decoded((*Model).getCrossTierLogStart),
-	"delete-records":               decoded((*Model).deleteRecords),
-	"prune-diskless-logs":          decoded((*Model).pruneDisklessLogs),
-	"enforce-retention":            decoded((*Model).enforceRetention),
-	"purge-deleted-logs":           decoded((*Model).purgeDeletedLogs),
-	"get-files-to-delete":          decoded((*Model).getFilesToDelete),
-	"delete-files":                 decoded((*Model).deleteFiles),
-	"is-safe-to-delete-file":       decoded((*Model).isSafeToDeleteFile),
-	"list-files":                   decoded((*Model).listFiles),
-	"advance-cross-tier-log-start": decoded((*Model).advanceCrossTierLogStart),
-	"init-diskless-log":            decoded((*Model).initDisklessLog),
-	"repair-diskless-log":          decoded((*Model).repairDisklessLog),
-	"expire-producers":             decoded((*Model).expireProducers),
-	"expire-fences":                decoded((*Model).expireFences),
-	"expire-replays":               decoded((*Model).expireReplays),
+	"create-topics":                   decoded((*Model).createTopics),
+	"delete-topics":                   decoded((*Model).deleteTopics),
+	"list-topics":                     decoded((*Model).listTopics),
+	"describe-topic":                  decoded((*Model).describeTopic),
+	"commit-file":                     decoded((*Model).commitFile),
+	"find-batches":                    decoded((*Model).findBatches),
+	"list-offsets":                    decoded((*Model).listOffsets),
+	"get-log-info":                    decoded((*Model).getLogInfo),
+	"get-producer-state":              decoded((*Model).getProducerState),
+	"get-cross-tier-log-start":        decoded((*Model).getCrossTierLogStart),
+	"delete-records":                  decoded((*Model).deleteRecords),
+	"prune-diskless-logs":             decoded((*Model).pruneDisklessLogs),
+	"enforce-retention":               decoded((*Model).enforceRetention),
+	"purge-deleted-logs":              decoded((*Model).purgeDeletedLogs),
+	"get-files-to-delete":             decoded((*Model).getFilesToDelete),
+	"delete-files":                    decoded((*Model).deleteFiles),
+	"is-safe-to-delete-file":          decoded((*Model).isSafeToDeleteFile),
+	"list-files":                      decoded((*Model).listFiles),
+	"advance-cross-tier-log-start":    decoded((*Model).advanceCrossTierLogStart),
+	"init-diskless-log":               decoded((*Model).initDisklessLog),
+	"repair-diskless-log":             decoded((*Model).repairDisklessLog),
+	"register-broker":                 decoded((*Model).registerBroker),
+	"broker-heartbeat":                decoded((*Model).brokerHeartbeat),
+	"fence-broker":                    decoded((*Model).fenceBroker),
+	"unfence-broker":                  decoded((*Model).unfenceBroker),
+	"register-partitions":             decoded((*Model).registerPartitions),
+	"alter-partition":                 decoded((*Model).alterPartition),
+	"elect-leader":                    decoded((*Model).electLeader),
+	"begin-switch":                    decoded((*Model).beginSwitch),
+	"commit-seal":                     decoded((*Model).commitSeal),
+	"commit-prefix-in-remote-storage": decoded((*Model).commitPrefix),
+	"override-switch":                 decoded((*Model).overrideSwitch),
+	"describe-partitions":             decoded((*Model).describePartitions),
+	"expire-producers":                decoded((*Model).expireProducers),
+	"expire-fences":                   decoded((*Model).expireFences),
+	"expire-replays":                  decoded((*Model).expireReplays),
 }
 
 func decoded[R any](run func(*Model, R) (any, string)) func(*Model, []byte) (any, string) {
@@ -254,7 +271,11 @@ func (m *Model) markFiles() int64 {
 func (m *Model) Clone() *Model {
 	c := *m
 	c.fences, c.marks = maps.Clone(m.fences), maps.Clone(m.marks)
-	c.topics = map[topicID]*topic{}
+	c.topics, c.brokers = map[topicID]*topic{}, map[int32]*broker{}
+	for id, b := range m.brokers {
+		copied := *b
+		c.brokers[id] = &copied
+	}
 	for id, t := range m.topics {
 		c.topics[id] = t.clone()
 	}
@@ -268,7 +289,11 @@ func (m *Model) Clone() *Model {
 
 func (t *topic) clone() *topic {
 	c := *t
-	c.config, c.logs = maps.Clone(t.config), map[partition]*log{}
+	c.config, c.logs, c.parts = maps.Clone(t.config), map[partition]*log{}, map[partition]*registration{}
+	for p, r := range t.parts {
+		copied := *r // lists are never changed in place
+		c.parts[p] = &copied
+	}
 	for p, l := range t.logs {
 		copied := *l
 		copied.batches, copied.producers = slices.Clone(l.batches), map[int64]*producer{}

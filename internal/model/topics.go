@@ -8,7 +8,11 @@ import (
 	"slices"
 )
 
-const diskless = "diskless" // the only origin that the modelled operations give a topic
+// The origins of a topic.
+const (
+	diskless = "diskless"
+	classic  = "classic"
+)
 
 type createTopicsRequest struct {
 	Topics []createTopic `json:"topics"`
@@ -59,15 +63,20 @@ func (m *Model) checkCreate(r createTopic) string {
 	if t == nil {
 		return m.checkName(r.TopicID, r.Name)
 	}
-	if t.deletedAt != live || t.name != r.Name {
+	if t.deletedAt != live || t.name != r.Name || t.origin == classic || t.changesFixed(r.Config) {
 		return invalidRequest
 	}
+	return noError
+}
+
+// changesFixed says that a config would change what a topic keeps.
+func (t *topic) changesFixed(config map[string]string) bool {
 	for _, key := range []string{"diskless.enable", "remote.storage.enable"} {
-		if value, given := r.Config[key]; given && value != t.config[key] {
-			return invalidRequest
+		if value, given := config[key]; given && value != t.config[key] {
+			return true
 		}
 	}
-	return noError
+	return false
 }
 
 var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
@@ -109,12 +118,7 @@ func (m *Model) createTopic(r createTopic) (created int) {
 		}
 		t = m.addTopic(r.TopicID, r.Name)
 	}
-	for key, value := range r.Config {
-		if old, ok := t.config[key]; !ok || old != value {
-			t.config[key] = value
-			m.changed = true
-		}
-	}
+	m.mergeConfig(t, r.Config)
 	for p := r.FirstPartition; p < r.NumPartitions; p++ {
 		if t.logs[p] == nil {
 			t.logs[p] = &log{remoteStart: none, producers: map[int64]*producer{}}
@@ -125,8 +129,18 @@ func (m *Model) createTopic(r createTopic) (created int) {
 	return created
 }
 
+func (m *Model) mergeConfig(t *topic, config map[string]string) {
+	for key, value := range config {
+		if old, ok := t.config[key]; !ok || old != value {
+			t.config[key] = value
+			m.changed = true
+		}
+	}
+}
+
 func (m *Model) addTopic(id topicID, name string) *topic {
-	t := &topic{id: id, name: name, deletedAt: live, config: map[string]string{}, logs: map[partition]*log{}}
+	t := &topic{id: id, name: name, origin: diskless, deletedAt: live, config: map[string]string{},
+		logs: map[partition]*log{}, parts: map[partition]*registration{}}
 	m.topics[id] = t
 	return t
 }
@@ -146,6 +160,10 @@ func (m *Model) deleteTopics(r deleteTopicsRequest) (any, string) {
 			t.deletedAt = m.now
 			m.changed = true
 			answer.LogsDeleted += len(t.logs)
+			t.parts = map[partition]*registration{}
+			if len(t.logs) == 0 { // nothing to purge
+				delete(m.topics, id)
+			}
 		}
 	}
 	return answer, ""
@@ -209,7 +227,7 @@ func (m *Model) listTopics(r listRequest) (any, string) {
 }
 
 func (t *topic) row() topicRow {
-	return topicRow{t.id, t.name, diskless, len(t.logs), t.deletedAt, maps.Clone(t.config)}
+	return topicRow{t.id, t.name, t.origin, max(len(t.logs), len(t.parts)), t.deletedAt, maps.Clone(t.config)}
 }
 
 type describeRequest struct {

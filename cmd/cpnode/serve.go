@@ -45,6 +45,9 @@ func serve(cmd *cobra.Command, c config.Config) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	c.Node.Logger, c.Node.Registerer, c.Node.HTTPAdvertise = logger, registry, httpAdvertise(c, listener.Addr())
+	if err := injectFaults(&c.Node); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	node, err := raftnode.Open(c.Node)
 	if err != nil {
 		return errors.Join(explainOpen(err, c), listener.Close())

@@ -1,12 +1,12 @@
 # What a checkout needs: Go, make and git. The linter is built from tools/go.mod.
-.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover sim sim-long docs rules clean
+.PHONY: help all build test race lint lint-proof golden mutants bench fuzz cover sim sim-long jepsen jepsen-long docs rules clean
 
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
 LINTER   := bin/golangci-lint
 
 help:
-	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover sim sim-long docs rules clean"
+	@echo "make all = build lint test; alone: build test race lint lint-proof golden mutants bench fuzz cover sim sim-long jepsen jepsen-long docs rules clean"
 
 all: build lint test
 
@@ -60,6 +60,16 @@ sim:
 
 sim-long:
 	go run ./jepsen/sim/run --for 30m
+
+# Breaks real processes in every way for five minutes, or for a night's half hour. The
+# run and its verdict are left in RUN.
+RUN ?= $(shell mktemp -u -d -t jepsen-XXXXXX)
+
+jepsen:
+	go run ./jepsen --faults all --for 5m $(RUN)
+
+jepsen-long:
+	go run ./jepsen --faults all --for 30m $(RUN)
 
 # Writes the pages that are made from code.
 docs:

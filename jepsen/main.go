@@ -1,11 +1,12 @@
 // Command jepsen runs a cluster of real processes under faults and load, records all
 // that its clients saw, and judges it.
 //
-//	go run ./jepsen --faults 200 --ops 20000 DIR
+//	go run ./jepsen --faults all --for 5m DIR
 //
 // DIR must not exist yet; it is left with the history, the faults, the nodes' logs and
-// data, the binary, and the verdict, for `go run ./jepsen/check DIR`. The exit code is
-// 1 when anything is wrong, or could not be decided.
+// data, the binary, and the verdict: as text, as JSON and as a page with a plot. It can
+// be judged again with `go run ./jepsen/check DIR`. The exit code is 1 when anything is
+// wrong, or could not be decided.
 package main
 
 import (
@@ -17,7 +18,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
+
+	"github.com/cpnode/cpnode/jepsen/nemesis"
 )
 
 func main() {
@@ -33,32 +38,64 @@ func main() {
 type options struct {
 	dir        string
 	binary     string // of cpnode; empty: built from this module
-	faults     int
+	kinds      []nemesis.Kind
+	count      int           // of faults, unless length is given
+	length     time.Duration // faults go on for so long
 	operations int
 	nodes      int
 	seed       uint64
 }
 
+// operationsPerSecond are recorded when it is not said how many in all.
+const operationsPerSecond = 50
+
 func command(ctx context.Context, args []string, out io.Writer) error {
-	o := options{}
-	flags := flag.NewFlagSet("jepsen", flag.ContinueOnError)
-	flags.IntVar(&o.faults, "faults", 200, "kills and pauses")
-	flags.IntVar(&o.operations, "ops", 20000, "operations to record at least")
-	flags.IntVar(&o.nodes, "nodes", 3, "nodes of the cluster")
-	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1e9), "what chooses faults and operations; their times differ all the same")
-	flags.StringVar(&o.binary, "cpnode", "", "binary to run; built from this module when not given")
-	if err := flags.Parse(args); err != nil {
+	o, err := parse(args)
+	if err != nil {
 		return err
-	}
-	if flags.NArg() != 1 {
-		return errors.New("name one directory, which is made")
-	}
-	if o.dir = flags.Arg(0); o.faults < 0 || o.operations < 1 || o.nodes < 3 || o.nodes > 7 {
-		return errors.New("faults must be at least 0, ops at least 1, nodes 3 to 7")
 	}
 	report, err := run(ctx, o, out)
 	if err == nil && !report.OK() {
 		err = errors.New("the run does not hold")
 	}
 	return err
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("jepsen", flag.ContinueOnError)
+	all, _ := nemesis.Select("all")
+	kinds := flags.String("faults", "kill,pause", "kinds of faults, or all: "+strings.Join(nemesis.Names(all), ", "))
+	flags.IntVar(&o.count, "count", 200, "how many faults, without --for")
+	flags.DurationVar(&o.length, "for", 0, "how long faults go on")
+	flags.IntVar(&o.operations, "ops", 0, fmt.Sprintf("operations to record at least; 0: %d a second", operationsPerSecond))
+	flags.IntVar(&o.nodes, "nodes", 3, "nodes of the cluster")
+	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1e9), "what chooses faults and operations; their times differ all the same")
+	flags.StringVar(&o.binary, "cpnode", "", "binary to run; built from this module when not given")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() != 1 {
+		return o, errors.New("name one directory, which is made")
+	}
+	if o.dir = flags.Arg(0); o.count < 0 || o.operations < 0 || o.length < 0 || o.nodes < 3 || o.nodes > 7 {
+		return o, errors.New("count, for and ops must be at least 0, nodes 3 to 7")
+	}
+	o.kinds, err = nemesis.Select(*kinds)
+	return o, err
+}
+
+// duration is about how long the faults take.
+func (o *options) duration() time.Duration {
+	if o.length > 0 {
+		return o.length
+	}
+	return time.Duration(max(1, o.count)) * nemesis.Period
+}
+
+// recorded is how many operations are recorded at least.
+func (o *options) recorded() int {
+	if o.operations > 0 {
+		return o.operations
+	}
+	return max(1, int(o.duration().Seconds()*operationsPerSecond))
 }

@@ -14,59 +14,38 @@ import (
 	"github.com/cpnode/cpnode/jepsen/cluster"
 	"github.com/cpnode/cpnode/jepsen/history"
 	"github.com/cpnode/cpnode/jepsen/nemesis"
+	"github.com/cpnode/cpnode/jepsen/page"
 	"github.com/cpnode/cpnode/jepsen/workload"
 )
 
 // nemesisStream sets its random choices apart from those of clients.
 const nemesisStream = 1 << 32
 
-// verdictFile is what run printed at the end.
-const verdictFile = "verdict.txt"
-
 // run makes the directory, records a run in it, and judges it.
-func run(ctx context.Context, o options, out io.Writer) (*checker.Report, error) {
+func run(ctx context.Context, o options, out io.Writer) (report *checker.Report, err error) {
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return nil, err
+	}
 	if err := os.Mkdir(o.dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := cluster.Provide(ctx, o.binary, filepath.Join(o.dir, checker.BinaryFile)); err != nil {
+	r := &running{options: o, out: out}
+	if err := r.provide(ctx); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "seed %d; %d faults, %d operations, %d nodes under %s\n", o.seed, o.faults, o.operations, o.nodes, o.dir)
-	if err := record(ctx, o, out); err != nil {
+	if err := r.record(ctx); err != nil {
 		return nil, fmt.Errorf("%w; seed %d, see the logs in %s", err, o.seed, o.dir)
 	}
-	report, err := checker.Check(ctx, o.dir, checker.DefaultConfig())
+	report, err = checker.Check(ctx, o.dir, checker.DefaultConfig())
 	if err != nil {
 		return nil, err
 	}
-	return report, printReport(report, o, out)
-}
-
-// record runs cluster, clients and faults, from the first start of the nodes until
-// they have stopped. No process is left.
-func record(ctx context.Context, o options, out io.Writer) (err error) {
-	var ids []string
-	for i := range o.nodes {
-		ids = append(ids, string(rune('a'+i)))
+	if err := report.Print(out); err != nil {
+		return nil, err
 	}
-	c, err := cluster.New(filepath.Join(o.dir, checker.BinaryFile), o.dir, ids...)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.Start(ctx); err != nil {
-		return err
-	}
-	recorder, err := history.Create(filepath.Join(o.dir, checker.HistoryFile))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, recorder.Close()) }()
-	r := &running{options: o, out: out, cluster: c, recorder: recorder}
-	if err := r.work(ctx); err != nil {
-		return err
-	}
-	return c.Stop()
+	path, err := page.Write(o.dir, o.seed, report)
+	fmt.Fprintln(out, "page:", path)
+	return report, err
 }
 
 // running is a cluster, and a recorder of what is done to it.
@@ -75,13 +54,54 @@ type running struct {
 	out      io.Writer
 	cluster  *cluster.Cluster
 	recorder *history.Recorder
+	nemesis  nemesis.Nemesis
 	done     int // faults
+}
+
+// record runs cluster, clients and faults, from the first start of the nodes until
+// they have stopped. No process is left.
+func (r *running) record(ctx context.Context) (err error) {
+	var ids []string
+	for i := range r.nodes {
+		ids = append(ids, string(rune('a'+i)))
+	}
+	if r.cluster, err = cluster.New(r.binaryPath(), r.dir, ids...); err != nil {
+		return err
+	}
+	end, err := r.equip()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		r.cluster.Close()
+		err = errors.Join(err, end())
+	}()
+	fmt.Fprintf(r.out, "seed %d; %s of %v, %d operations, %d nodes under %s\n", r.seed, r.extent(), nemesis.Names(r.kinds), r.recorded(), r.nodes, r.dir)
+	if err := r.cluster.Start(ctx); err != nil {
+		return err
+	}
+	if r.recorder, err = history.Create(filepath.Join(r.dir, checker.HistoryFile)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.recorder.Close()) }()
+	if err := r.work(ctx); err != nil {
+		return err
+	}
+	return r.cluster.Stop()
+}
+
+// extent is how much will be done, in words.
+func (r *running) extent() string {
+	if r.length > 0 {
+		return r.length.String()
+	}
+	return fmt.Sprintf("%d faults", r.count)
 }
 
 // work lets clients work through all faults, until enough is recorded, and then
 // reads everything from every node.
 func (r *running) work(ctx context.Context) error {
-	config := workload.Config{Readers: workload.ReadersPerNode * r.nodes, Seed: r.seed, Operations: r.operations, Duration: time.Duration(max(1, r.faults)) * nemesis.Period}
+	config := workload.Config{Readers: workload.ReadersPerNode * r.nodes, Seed: r.seed, Operations: r.recorded(), Duration: r.duration()}
 	for _, n := range r.cluster.Nodes {
 		config.Nodes = append(config.Nodes, workload.Endpoint{ID: n.ID, URL: n.URL()})
 	}
@@ -111,16 +131,17 @@ func (r *running) work(ctx context.Context) error {
 
 // disturb returns when all faults are done and enough operations recorded.
 func (r *running) disturb(ctx context.Context) error {
-	n := nemesis.Nemesis{Cluster: r.cluster, Random: rand.New(rand.NewPCG(r.seed, nemesisStream)), Now: r.recorder.Now}
+	n := &r.nemesis
+	n.Cluster, n.Random, n.Now = r.cluster, rand.New(rand.NewPCG(r.seed, nemesisStream)), r.recorder.Now
 	faults := filepath.Join(r.dir, checker.FaultsFile)
 	if err := os.WriteFile(faults, nil, 0o600); err != nil {
 		return err
 	}
-	err := n.Run(ctx, r.faults, func(f nemesis.Fault) error {
+	err := n.Run(ctx, r.more, func(f nemesis.Fault) error {
 		r.report(f)
 		return nemesis.Append(faults, f)
 	})
-	for err == nil && r.recorder.Count() < r.operations {
+	for err == nil && r.recorder.Count() < r.recorded() {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
@@ -130,21 +151,19 @@ func (r *running) disturb(ctx context.Context) error {
 	return err
 }
 
+// more says whether another fault is to come after so many.
+func (r *running) more(done int) bool {
+	if r.length > 0 {
+		return time.Duration(r.recorder.Now()) < r.length
+	}
+	return done < r.count
+}
+
 // reportEvery is after how many faults a line says how far the run is.
 const reportEvery = 10
 
 func (r *running) report(f nemesis.Fault) {
-	if r.done++; r.done%reportEvery == 0 || r.done == r.faults {
-		fmt.Fprintf(r.out, "%7.1fs  %d faults of %d, %d operations\n", time.Duration(f.Ready).Seconds(), r.done, r.faults, r.recorder.Count())
+	if r.done++; r.done%reportEvery == 0 || r.done == r.count {
+		fmt.Fprintf(r.out, "%7.1fs  %d faults, %d operations\n", time.Duration(f.Ready).Seconds(), r.done, r.recorder.Count())
 	}
-}
-
-// printReport prints the verdict, and keeps it.
-func printReport(report *checker.Report, o options, out io.Writer) error {
-	file, err := os.OpenFile(filepath.Join(o.dir, verdictFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(file, "seed %d\n", o.seed)
-	return errors.Join(report.Print(io.MultiWriter(out, file)), file.Close())
 }

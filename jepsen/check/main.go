@@ -1,7 +1,9 @@
 // Command check judges a run of jepsen again, from its directory.
 //
 //	go run ./jepsen/check DIR
+//	go run ./jepsen/check --doctor stale-read DIR
 //
+// The second makes the history wrong in memory first, and shows what the judge says.
 // It exits 1 when anything is wrong, or could not be decided.
 package main
 
@@ -12,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/cpnode/cpnode/jepsen/checker"
 )
@@ -32,6 +35,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
 	flags.DurationVar(&config.Budget, "budget", config.Budget, "longest search of one partition")
 	flags.IntVar(&config.Parallel, "parallel", config.Parallel, "partitions searched at a time")
+	flags.StringVar(&config.Doctor, "doctor", "", "make the history wrong first, in memory, to see that it is noticed: "+strings.Join(checker.Doctors(), ", "))
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

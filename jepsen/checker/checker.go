@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type Config struct {
 	Parallel int
 	// Excused are errors of whole requests that the faults of the run explain.
 	Excused []ops.Code
+	// Doctor is one of Doctors: the history is made wrong in that way before it is
+	// judged, to see that this is noticed. The file stays as it is. Empty: it is not.
+	Doctor string
 }
 
 // DefaultConfig is enough for a few hundred operations a partition.
@@ -38,6 +42,20 @@ func DefaultConfig() Config { return Config{Budget: time.Minute, Parallel: 2} }
 type Report struct {
 	Verdict
 	Summary Summary
+	Records []*history.Record // line n is at n-1
+	Faults  []nemesis.Fault
+	// Doctored is what Config.Doctor changed in the records; empty: nothing.
+	Doctored string
+}
+
+// explained are the errors of whole requests that only these faults explain.
+func explained(faults []nemesis.Fault) (codes []ops.Code) {
+	for _, f := range faults {
+		if strings.HasPrefix(f.Kind, nemesis.FullDisk) {
+			return []ops.Code{ops.StorageFull}
+		}
+	}
+	return nil
 }
 
 // Check judges the run in dir, whose nodes have stopped. Its error is a directory
@@ -51,7 +69,13 @@ func Check(ctx context.Context, dir string, config Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{}
+	r := &Report{Records: records, Faults: faults}
+	if config.Doctor != "" {
+		if r.Doctored, err = doctor(records, config.Doctor); err != nil {
+			return nil, err
+		}
+	}
+	config.Excused = append(config.Excused, explained(faults)...)
 	p, err := r.checkHistory(records, config, dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, HistoryFile), err)

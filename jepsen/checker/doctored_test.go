@@ -122,16 +122,6 @@ func judge(t *testing.T, records []*history.Record) *Verdict {
 	return v
 }
 
-// doctor changes the answer of a record.
-func doctor[A any](r *history.Record, change func(*A)) {
-	var answer A
-	if err := json.Unmarshal(r.Response, &answer); err != nil {
-		panic(err) // a script wrote it
-	}
-	change(&answer)
-	r.Response = encode(&answer)
-}
-
 // usual is a history with all that clients do: lines 1 to 13, and the two final
 // reads.
 func usual() *script {
@@ -184,9 +174,9 @@ func TestHistoryThatHolds(t *testing.T) {
 // Each kind of wrong is named, with the lines of the operations concerned.
 func TestDoctoredHistory(t *testing.T) {
 	// What lines 14 and 15, the final reads of nodes a and b, say.
-	final := func(s *script, change func(*ops.FoundBatches)) {
+	final := func(s *script, each func(*ops.FoundBatches)) {
 		for _, r := range s.records[13:] {
-			doctor(r, func(a *ops.FindBatchesResponse) { change(&a.Responses[0]) })
+			change(r, func(a *ops.FindBatchesResponse) { each(&a.Responses[0]) })
 		}
 	}
 	remove := func(key string) func(*ops.FoundBatches) {
@@ -201,21 +191,21 @@ func TestDoctoredHistory(t *testing.T) {
 	}{
 		"acknowledged commit is gone": {func(s *script) { final(s, remove("k2")) }, CheckAcknowledged, []int{2, 14}},
 		"acknowledged commit is gone on one node": {func(s *script) {
-			doctor(s.records[14], func(a *ops.FindBatchesResponse) { remove("k2")(&a.Responses[0]) })
+			change(s.records[14], func(a *ops.FindBatchesResponse) { remove("k2")(&a.Responses[0]) })
 		}, CheckReplicas, []int{14, 15}},
 		"hole":                  {func(s *script) { final(s, remove("k2")) }, CheckHoles, []int{14}},
 		"last batch is missing": {func(s *script) { final(s, remove("k4")) }, CheckHoles, []int{14}},
 		"offset given twice": {func(s *script) {
-			doctor(s.records[11], func(a *ops.CommitFileResponse) { a.Batches[0].AssignedBaseOffset = 27 })
+			change(s.records[11], func(a *ops.CommitFileResponse) { a.Batches[0].AssignedBaseOffset = 27 })
 		}, CheckOffsets, []int{10, 12}},
 		"offset given twice, both acknowledged": {func(s *script) {
-			doctor(s.records[1], func(a *ops.CommitFileResponse) { a.Batches[0].AssignedBaseOffset = 9 })
+			change(s.records[1], func(a *ops.CommitFileResponse) { a.Batches[0].AssignedBaseOffset = 9 })
 		}, CheckOffsets, []int{1, 2}},
 		"retry in another place": {func(s *script) {
-			doctor(s.records[7], func(a *ops.CommitFileResponse) { a.Batches[0].AssignedBaseOffset = 40 })
+			change(s.records[7], func(a *ops.CommitFileResponse) { a.Batches[0].AssignedBaseOffset = 40 })
 		}, CheckRetries, []int{8, 14}},
 		"sequence in two objects": {func(s *script) {
-			doctor(s.records[14], func(a *ops.FindBatchesResponse) {
+			change(s.records[14], func(a *ops.FindBatchesResponse) {
 				i := slices.IndexFunc(a.Responses[0].Batches, func(b ops.FoundBatch) bool { return b.ObjectKey == "p2" })
 				a.Responses[0].Batches[i].ObjectKey = "p2-again"
 			})
@@ -224,7 +214,7 @@ func TestDoctoredHistory(t *testing.T) {
 		"refused attempt of a repeated answer": {func(s *script) { outcome(s.records[6], history.Refused, ops.NoLeader) }, CheckRefused, []int{7, 8}},
 		"refused attempt in another object":    {func(s *script) { outcome(s.records[8], history.Refused, ops.NoLeader) }, CheckRefused, []int{9, 14}},
 		"repeated answer of what was never sent": {func(s *script) {
-			doctor(s.records[11], func(a *ops.CommitFileResponse) { a.Replayed = true })
+			change(s.records[11], func(a *ops.CommitFileResponse) { a.Replayed = true })
 		}, CheckRefused, []int{12}},
 		"lost delete-records": {func(s *script) {
 			final(s, func(a *ops.FoundBatches) {
@@ -236,20 +226,20 @@ func TestDoctoredHistory(t *testing.T) {
 			final(s, func(a *ops.FoundBatches) { a.LogStartOffset, a.Batches = 15, a.Batches[1:] })
 		}, CheckLogStart, []int{5, 14}},
 		"stale linearizable read": {func(s *script) {
-			doctor(s.records[2], func(a *ops.FindBatchesResponse) {
+			change(s.records[2], func(a *ops.FindBatchesResponse) {
 				a.Responses[0].HighWatermark, a.Responses[0].Batches = 10, a.Responses[0].Batches[:1]
 			})
 		}, CheckFresh, []int{2, 3}},
 		"stale linearizable read of the log start": {func(s *script) {
-			doctor(s.records[5], func(a *ops.GetLogInfoResponse) { a.Responses[0].LogStartOffset = 0 })
+			change(s.records[5], func(a *ops.GetLogInfoResponse) { a.Responses[0].LogStartOffset = 0 })
 		}, CheckFresh, []int{5, 6}},
 		"stale read older than asked": {func(s *script) { s.records[12].AppliedIndex = 5 }, CheckMinIndex, []int{13}},
 		"stale read without what its index has": {func(s *script) {
-			doctor(s.records[12], func(a *ops.GetLogInfoResponse) { a.Responses[0].HighWatermark = 28 })
+			change(s.records[12], func(a *ops.GetLogInfoResponse) { a.Responses[0].HighWatermark = 28 })
 		}, CheckIndex, []int{12, 13}},
 		"read with more than its index has": {func(s *script) { s.records[2].AppliedIndex = 1 }, CheckIndex, []int{2, 3}},
 		"error that no fault excuses": {func(s *script) {
-			doctor(s.records[11], func(a *ops.CommitFileResponse) { a.Batches[0].Error = ops.OutOfOrderSequence })
+			change(s.records[11], func(a *ops.CommitFileResponse) { a.Batches[0].Error = ops.OutOfOrderSequence })
 		}, CheckAnswers, []int{12}},
 		"object that nobody sent": {func(s *script) { final(s, func(a *ops.FoundBatches) { a.Batches[0].ObjectKey = "other" }) }, CheckOffsets, []int{14}},
 	} {
@@ -267,6 +257,29 @@ func TestDoctoredHistory(t *testing.T) {
 	}
 }
 
+// Config.Doctor makes the usual history wrong, and names the lines that it is found by.
+func TestDoctors(t *testing.T) {
+	want := map[string]Violation{
+		"lost-commit":  {Check: CheckAcknowledged, Lines: []int{2, 14}},
+		"offset-twice": {Check: CheckOffsets, Lines: []int{1, 2}},
+		"stale-read":   {Check: CheckFresh, Lines: []int{4, 6}},
+	}
+	require.Len(t, want, len(Doctors()))
+	for _, way := range Doctors() {
+		s := usual()
+		said, err := doctor(s.records, way)
+		require.NoError(t, err)
+		v := judge(t, s.records)
+		require.True(t, slices.ContainsFunc(v.Violations, func(f Violation) bool {
+			return f.Check == want[way].Check && slices.Equal(f.Lines, want[way].Lines)
+		}), "%s: %v", said, v.Violations)
+		_, err = doctor(nil, way)
+		require.ErrorIs(t, err, errNothingToDoctor)
+	}
+	_, err := doctor(nil, "hope")
+	require.ErrorContains(t, err, `"hope", but by lost-commit, offset-twice, stale-read`)
+}
+
 // What only an order of all operations shows: each answer by itself is possible.
 // A history that goes on is held against what was acknowledged, though nothing was
 // read at the end: here a state that was set back by a commit, or lost one.
@@ -282,7 +295,7 @@ func TestCheckSoFar(t *testing.T) {
 			s := &script{}
 			s.commit("a", 5)
 			s.commit("b", 5)
-			doctor(s.find(), lose)
+			change(s.find(), lose)
 			v, err := CheckSoFar(s.records, DefaultConfig())
 			require.NoError(t, err)
 			require.Equal(t, name == "nothing", v.OK(), v.Violations)
@@ -298,15 +311,15 @@ func TestSearchFindsWhatHasNoOrder(t *testing.T) {
 	second := s.info()
 	s.finish()
 	late.Invoke = 0
-	doctor(first, func(a *ops.FindBatchesResponse) {
+	change(first, func(a *ops.FindBatchesResponse) {
 		a.Responses[0].HighWatermark = 2
 		a.Responses[0].Batches = append(a.Responses[0].Batches, ops.FoundBatch{ObjectKey: "late", TopicID: topic, BaseOffset: 1, LastOffset: 1, ByteSize: batchSize})
 	})
 	// The second read begins before the first has ended, so only the size tells.
 	second.Invoke, second.Return = first.Invoke, first.Return
-	doctor(second, func(a *ops.GetLogInfoResponse) { a.Responses[0].HighWatermark = 2 })
+	change(second, func(a *ops.GetLogInfoResponse) { a.Responses[0].HighWatermark = 2 })
 	for _, r := range s.records[4:] {
-		doctor(r, func(a *ops.FindBatchesResponse) {
+		change(r, func(a *ops.FindBatchesResponse) {
 			a.Responses[0].HighWatermark = 2
 			a.Responses[0].Batches = append(a.Responses[0].Batches, ops.FoundBatch{ObjectKey: "late", TopicID: topic, BaseOffset: 1, LastOffset: 1, ByteSize: batchSize})
 		})
@@ -317,7 +330,7 @@ func TestSearchFindsWhatHasNoOrder(t *testing.T) {
 	require.Contains(t, v.Violations[0].Lines, 4)
 	require.Contains(t, v.Violations[0].Text, "get-log-info at a: log start 0, high watermark 2 does not follow")
 
-	doctor(second, func(a *ops.GetLogInfoResponse) { a.Responses[0].ByteSize = 2 * batchSize })
+	change(second, func(a *ops.GetLogInfoResponse) { a.Responses[0].ByteSize = 2 * batchSize })
 	require.True(t, judge(t, s.records).OK())
 }
 
@@ -379,7 +392,7 @@ func TestCommitInPart(t *testing.T) {
 	s.finish()
 	for _, node := range []string{"a", "b"} {
 		empty := (&script{}).info()
-		doctor(empty, func(a *ops.GetLogInfoResponse) { a.Responses[0].Partition = 1 })
+		change(empty, func(a *ops.GetLogInfoResponse) { a.Responses[0].Partition = 1 })
 		empty.Node, empty.Final, empty.Invoke, empty.Return = node, true, s.clock, s.clock+1
 		s.records = append(s.records, empty)
 	}

@@ -15,7 +15,7 @@ import (
 // Summary is the figures of a run.
 type Summary struct {
 	Operations map[string]map[history.Outcome]int // by name
-	Faults     map[string]int                     // by kind
+	Faults     map[string]FaultFigures            // by kind
 	Partitions int
 	Length     time.Duration
 	// WriteGap is the longest time in which no commit was acknowledged, and
@@ -29,8 +29,16 @@ type Summary struct {
 	Recovery, LongestRecovery time.Duration
 }
 
+// FaultFigures are those of one kind of fault.
+type FaultFigures struct {
+	Times int
+	// WriteGap is the longest time in which no commit was acknowledged, from the begin
+	// of such a fault until all nodes were ready.
+	WriteGap time.Duration
+}
+
 func summarize(records []*history.Record, faults []nemesis.Fault, partitions int) Summary {
-	s := Summary{Operations: map[string]map[history.Outcome]int{}, Faults: map[string]int{}, Partitions: partitions}
+	s := Summary{Operations: map[string]map[history.Outcome]int{}, Faults: map[string]FaultFigures{}, Partitions: partitions}
 	for _, r := range records {
 		name := r.Op
 		switch {
@@ -46,14 +54,30 @@ func summarize(records []*history.Record, faults []nemesis.Fault, partitions int
 		s.Length = max(s.Length, time.Duration(r.Return))
 	}
 	s.recovery(faults)
-	s.writes(records)
+	acks := s.writes(records)
+	for _, f := range faults {
+		k := s.Faults[f.Kind]
+		s.Faults[f.Kind] = FaultFigures{k.Times + 1, max(k.WriteGap, longestGap(acks, f.Begin, f.Ready))}
+	}
 	return s
+}
+
+// longestGap is the longest time without an ack that ends or begins between two times.
+func longestGap(acks []int64, from, to int64) (longest time.Duration) {
+	i, _ := slices.BinarySearch(acks, from)
+	last := from
+	if i > 0 {
+		last = acks[i-1]
+	}
+	for ; i < len(acks) && last < to; i++ {
+		longest, last = max(longest, time.Duration(acks[i]-last)), acks[i]
+	}
+	return longest
 }
 
 func (s *Summary) recovery(faults []nemesis.Fault) {
 	var took []int64
 	for _, f := range faults {
-		s.Faults[f.Kind]++
 		took = append(took, f.Ready-f.End)
 	}
 	if slices.Sort(took); len(took) > 0 {
@@ -64,8 +88,8 @@ func (s *Summary) recovery(faults []nemesis.Fault) {
 // interval is the grain of availability.
 const interval = 100 * time.Millisecond
 
-func (s *Summary) writes(records []*history.Record) {
-	var acks []int64
+// writes returns when commits were acknowledged, in order.
+func (s *Summary) writes(records []*history.Record) (acks []int64) {
 	asked, answered := map[int64]bool{}, map[int64]bool{}
 	for _, r := range records {
 		if r.Op != "commit-file" {
@@ -88,6 +112,7 @@ func (s *Summary) writes(records []*history.Record) {
 	if len(asked) > 0 {
 		s.Available = float64(len(answered)) / float64(len(asked))
 	}
+	return acks
 }
 
 // Print writes the report for people.
@@ -103,9 +128,10 @@ func (r *Report) Print(out io.Writer) error {
 		}
 	}
 	printOutcomes(w, "all", total)
-	fmt.Fprintf(w, "\nFAULT\tTIMES\n")
+	fmt.Fprintf(w, "\nFAULT\tTIMES\tLONGEST WRITE GAP\n")
 	for _, kind := range slices.Sorted(maps.Keys(r.Summary.Faults)) {
-		fmt.Fprintf(w, "%s\t%d\n", kind, r.Summary.Faults[kind])
+		f := r.Summary.Faults[kind]
+		fmt.Fprintf(w, "%s\t%d\t%s\n", kind, f.Times, round(f.WriteGap))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -123,11 +149,13 @@ const printedOfACheck = 10
 
 func (r *Report) printVerdict(out io.Writer) error {
 	s := &r.Summary
-	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	fmt.Fprintf(out, "\n%d partitions, %s\n", s.Partitions, round(s.Length))
 	fmt.Fprintf(out, "longest time without an acknowledged commit: %s, from %s on\n", round(s.WriteGap), round(s.GapAt))
 	fmt.Fprintf(out, "commits acknowledged in %.1f%% of the %s intervals in which one was under way\n", 100*s.Available, interval)
 	fmt.Fprintf(out, "all nodes ready after a fault: %s in the middle, %s at the longest\n\n", round(s.Recovery), round(s.LongestRecovery))
+	if r.Doctored != "" {
+		fmt.Fprintf(out, "doctored: %s\n\n", r.Doctored)
+	}
 	printed := map[string]int{}
 	for _, violation := range r.Violations {
 		if printed[violation.Check]++; printed[violation.Check] <= printedOfACheck {
@@ -137,13 +165,8 @@ func (r *Report) printVerdict(out io.Writer) error {
 	for _, text := range r.Unknown {
 		fmt.Fprintf(out, "UNKNOWN    %s\n", text)
 	}
-	verdict := "no violation"
-	switch {
-	case len(r.Violations) > 0:
-		verdict = fmt.Sprintf("%d VIOLATIONS", len(r.Violations))
-	case len(r.Unknown) > 0:
-		verdict = "UNDECIDED"
-	}
-	_, err := fmt.Fprintf(out, "verdict: %s\n", verdict)
+	_, err := fmt.Fprintf(out, "verdict: %s\n", r.Word())
 	return err
 }
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -40,6 +40,17 @@ const (
 // OK says that everything was decided, and nothing is wrong.
 func (v *Verdict) OK() bool { return len(v.Violations) == 0 && len(v.Unknown) == 0 }
 
+// Word is the verdict in a few words.
+func (v *Verdict) Word() string {
+	switch {
+	case len(v.Violations) > 0:
+		return fmt.Sprintf("%d VIOLATIONS", len(v.Violations))
+	case len(v.Unknown) > 0:
+		return "UNDECIDED"
+	}
+	return "no violation"
+}
+
 func (v *Verdict) fail(check string, lines []int, format string, args ...any) {
 	slices.Sort(lines)
 	v.Violations = append(v.Violations, Violation{check, fmt.Sprintf(format, args...), slices.Compact(lines)})

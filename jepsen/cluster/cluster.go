@@ -7,19 +7,23 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/jepsen/network"
 	"github.com/cpnode/cpnode/ops"
 )
 
 const (
 	// Patience is how long anything may take that is waited for.
-	Patience = 30 * time.Second
+	Patience = time.Minute
 	// pollInterval is how often it is looked at.
 	pollInterval = 20 * time.Millisecond
 	// attemptTimeout is how long a node may take to say who leads.
@@ -29,6 +33,7 @@ const (
 // Cluster is nodes on loopback that share a list of peers.
 type Cluster struct {
 	Nodes   []*Node
+	Links   *network.Links // between them, nil unless Interpose made them
 	dropped []*Node
 	binary  string // of cpnode
 	dir     string // holds a directory and a log file for each node
@@ -55,11 +60,15 @@ func New(binary, dir string, ids ...string) (*Cluster, error) {
 // Add makes one more node, with addresses of its own; it does not run yet. Flags
 // come after those that every node needs.
 func (c *Cluster) Add(id string, flags ...string) (*Node, error) {
-	n := &Node{ID: id, Dir: filepath.Join(c.dir, id), Flags: flags, binary: c.binary}
+	dir := filepath.Join(c.dir, id)
+	n := &Node{ID: id, Dir: dir, Log: dir + ".log", Flags: flags, Env: map[string]string{}, binary: c.binary}
 	if err := n.Move(); err != nil {
 		return nil, err
 	}
 	c.Nodes = append(c.Nodes, n)
+	if c.Links != nil {
+		return n, c.wire()
+	}
 	return n, nil
 }
 
@@ -106,6 +115,10 @@ func (c *Cluster) Close() {
 	for _, n := range slices.Concat(c.Nodes, c.dropped) {
 		n.Kill()
 	}
+	if c.Links != nil {
+		c.Links.Close()
+		c.Links = nil
+	}
 }
 
 // Leader waits until a node leads, which a read that a majority confirmed says.
@@ -120,6 +133,29 @@ func (c *Cluster) Leader(ctx context.Context) (leader *Node, err error) {
 		}
 		return false, nil
 	})
+}
+
+// Release has every node run another binary from its next start on, which it takes from
+// where it is.
+func (c *Cluster) Release(binary string) error { return os.Rename(binary, c.binary) }
+
+// Check says whether `cpnode check` finds the files of a node clean, which is down.
+func (c *Cluster) Check(ctx context.Context, n *Node) (clean bool, err error) {
+	err = exec.CommandContext(ctx, c.binary, "check", n.Dir).Run()
+	var found *exec.ExitError
+	if errors.As(err, &found) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Client asks all nodes, and goes on to the next when one does not answer.
+func (c *Cluster) Client() (*api.Client, error) {
+	var urls []string
+	for _, n := range c.Nodes {
+		urls = append(urls, n.URL())
+	}
+	return api.NewClient(api.DefaultClientConfig(urls...))
 }
 
 // Node is the node of that id, nil when there is none.

@@ -13,12 +13,14 @@ import (
 	"time"
 )
 
-// Node is one cpnode process, or the place of one that is down. Its log is beside
-// its directory.
+// Node is one cpnode process, or the place of one that is down. What it is given is
+// taken in at the next Start.
 type Node struct {
 	ID, Dir            string
-	HTTPAddr, RaftAddr string   // taken in at the next Start
-	Flags              []string // the same; further flags of serve
+	Log                string // file that the node's log is added to
+	HTTPAddr, RaftAddr string
+	Flags              []string          // further flags of serve
+	Env                map[string]string // added to this process's environment
 
 	binary  string
 	process *os.Process // nil while it is down
@@ -34,14 +36,17 @@ func (n *Node) Start() error {
 	if n.process != nil {
 		return nil
 	}
-	log, err := os.OpenFile(n.Dir+".log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(n.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // the node has its own
 	args := []string{"serve", "--node-id", n.ID, "--data-dir", n.Dir, "--http-addr", n.HTTPAddr, "--raft-addr", n.RaftAddr}
 	cmd := exec.Command(n.binary, append(args, n.Flags...)...)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, os.Environ()
+	for name, value := range n.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	cmd.SysProcAttr = processAttributes()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start node %s: %w", n.ID, err)
@@ -109,7 +114,7 @@ func (n *Node) Move() (err error) {
 // ended is the error of a node that ended by itself, with the end of its log.
 func (n *Node) ended() error {
 	const keep = 2000
-	log, err := os.ReadFile(n.Dir + ".log")
+	log, err := os.ReadFile(n.Log)
 	if err != nil {
 		return err
 	}

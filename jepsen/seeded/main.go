@@ -116,6 +116,6 @@ func (b bug) with(ctx context.Context, dir, overlay string) (*exec.Cmd, error) {
 	if b.faults == 0 {
 		return exec.CommandContext(ctx, filepath.Join(dir, "tour"), append([]string{"--hold", "200ms"}, args...)...), err
 	}
-	load := []string{"--faults", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults * operationsPerFault)}
+	load := []string{"--count", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults * operationsPerFault)}
 	return exec.CommandContext(ctx, filepath.Join(dir, "jepsen"), append(load, args...)...), err
 }

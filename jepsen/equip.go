@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -39,11 +40,16 @@ func (r *running) provide(ctx context.Context) error {
 		return nil
 	}
 	r.nemesis.Next = filepath.Join(r.dir, "next")
-	return provideNext(ctx, r.dir, r.nemesis.Next)
+	return provideNext(ctx, r.nemesis.Next)
 }
 
 // provideNext builds a release like this one of the next feature level.
-func provideNext(ctx context.Context, dir, target string) error {
+func provideNext(ctx context.Context, target string) error {
+	dir, err := os.MkdirTemp("", "next-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return fmt.Errorf("the module's root: %w", err)

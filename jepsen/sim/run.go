@@ -53,6 +53,7 @@ type run struct {
 	recorder *history.Recorder
 	load     *workload.Workload
 	owners   []*owner
+	brokers  *brokers
 }
 
 // Run runs a scenario in dir, which is empty or missing and best in memory, on
@@ -74,7 +75,11 @@ func Run(t *testing.T, s *Scenario, dir string, verbose bool) *Result {
 		}
 	})
 	result := &Result{Diary: r.diary, Simulated: took, Nodes: s.Nodes, Operations: map[string]int{}, Faults: r.faults, Skipped: r.skipped}
-	for _, o := range r.owners {
+	clients := r.owners
+	if r.brokers != nil {
+		clients = append(clients, r.brokers.owner)
+	}
+	for _, o := range clients {
 		for name, n := range o.done {
 			result.Operations[name] += n
 		}
@@ -161,8 +166,21 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	for i := range owners {
 		r.owners = append(r.owners, newOwner(r.cluster, i))
 	}
+	r.brokers = newBrokers(r.cluster, owners)
+	if err := await(ctx, beginWithin, func() error { return r.upgrade(ctx) }); err != nil {
+		return fmt.Errorf("the cluster does not go up to its feature level: %w", err)
+	}
 	return await(ctx, settleWithin, func() error {
 		_, err := r.settled(ctx)
+		return err
+	})
+}
+
+// upgrade raises the feature level to what all nodes know.
+func (r *run) upgrade(ctx context.Context) error {
+	n := nemesis{cluster: r.cluster}
+	return n.atLeader(ctx, func(ctx context.Context, p *process) error {
+		_, _, err := p.node.Upgrade(ctx, 0)
 		return err
 	})
 }
@@ -175,6 +193,7 @@ func (r *run) work(ctx context.Context) error {
 	for _, o := range r.owners {
 		working.Go(func() { o.live(busy) })
 	}
+	working.Go(func() { r.brokers.live(busy) })
 	r.disturb(ctx)
 	err := await(ctx, mendWithin, r.allReady)
 	r.hopeless.Store(err != nil)

@@ -46,7 +46,7 @@ func TestSeeds(t *testing.T) {
 			require.Empty(t, r.Failures, "to run it again: go run ./jepsen/sim/run --seed %d\n%s", seed, strings.Join(r.Diary, "\n"))
 			require.NotEmpty(t, r.Faults)
 			require.Greater(t, r.Simulated, Length/2)
-			for _, name := range []string{"commit-file", "find-batches", "delete-records", "delete-topics", "prune-diskless-logs"} {
+			for _, name := range []string{"commit-file", "find-batches", "delete-records", "delete-topics", "prune-diskless-logs", "commit-seal"} {
 				require.Positive(t, r.Operations[name], name)
 			}
 		})

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/store"
+)
+
+// brokers is a client that is three brokers, which take one classic topic after the
+// other through the switch. Whatever it is refused, what it was told stays true.
+type brokers struct {
+	*owner
+	epochs [brokerCount]int64
+	topic  store.TopicID
+	known  map[int32]*registration
+}
+
+const (
+	brokerCount  = 3
+	firstBroker  = 100
+	switchedLogs = 2
+)
+
+// registration is what was read of one partition.
+type registration struct {
+	last    ops.DescribedPartition
+	leaders map[int32]int32 // by leader epoch
+}
+
+func newBrokers(c *cluster, id int) *brokers { return &brokers{owner: newOwner(c, id)} }
+
+// live works until ctx ends.
+func (b *brokers) live(ctx context.Context) {
+	for i := range b.epochs {
+		answer := ask(b.owner, "register-broker", api.ControlPlane.RegisterBroker, &ops.RegisterBrokerRequest{BrokerID: firstBroker + int32(i), IncarnationID: "one", CleanShutdown: true}, "")
+		if answer == nil {
+			return
+		}
+		b.expect(answer.Error == ops.None, "broker %d is not registered: %s", firstBroker+i, answer.Error)
+		b.epochs[i] = answer.BrokerEpoch
+	}
+	for ctx.Err() == nil {
+		b.step()
+		pause(ctx, time.Duration(b.random.Int64N(int64(time.Second))))
+	}
+}
+
+// step lets all brokers say that they live, and takes the topic one step further.
+func (b *brokers) step() {
+	for i, epoch := range b.epochs {
+		answer := ask(b.owner, "broker-heartbeat", api.ControlPlane.BrokerHeartbeat, &ops.BrokerHeartbeatRequest{BrokerID: firstBroker + int32(i), BrokerEpoch: epoch}, "")
+		if answer != nil {
+			b.expect(answer.Error == ops.None, "heartbeat of broker %d: %s", firstBroker+i, answer.Error)
+		}
+	}
+	if b.topic.IsZero() {
+		b.register()
+		return
+	}
+	switch b.read(); b.state() {
+	case ops.StateClassic:
+		ask(b.owner, "begin-switch", api.ControlPlane.BeginSwitch, &ops.BeginSwitchRequest{TopicID: b.topic}, "")
+	case ops.StateSwitchPending:
+		b.seal()
+	case ops.StatePrefixWaitingForUpload:
+		b.upload()
+	default:
+		ask(b.owner, "delete-topics", api.ControlPlane.DeleteTopics, &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{b.topic}}, "")
+		b.topic = store.TopicID{}
+	}
+}
+
+func (b *brokers) register() {
+	b.made++
+	b.topic, b.known = store.TopicID{0x0b, byte(b.id), 6: 0x40, 8: 0x80, 15: byte(b.made)}, map[int32]*registration{}
+	request := &ops.RegisterPartitionsRequest{TopicID: b.topic, TopicName: fmt.Sprintf("classic-%d", b.made), Config: map[string]string{"remote.storage.enable": "true"}}
+	for p := range int32(switchedLogs) {
+		b.known[p] = &registration{leaders: map[int32]int32{}}
+		request.Partitions = append(request.Partitions, ops.RegisterPartition{Partition: p, Replicas: []int32{firstBroker, firstBroker + 1, firstBroker + 2}})
+	}
+	if answer := ask(b.owner, "register-partitions", api.ControlPlane.RegisterPartitions, request, ""); answer != nil {
+		b.expect(answer.Error == ops.None, "%s was not registered: %s %s", b.topic, answer.Error, answer.Message)
+	}
+}
+
+// read reads the registrations: epochs only grow, no epoch has two leaders, a seal and
+// the flag stay as they are.
+func (b *brokers) read() {
+	request := &ops.DescribePartitionsRequest{}
+	for p := range int32(switchedLogs) {
+		request.Requests = append(request.Requests, ops.LogRef{TopicID: b.topic, Partition: p})
+	}
+	answer := ask(b.owner, "describe-partitions", api.ControlPlane.DescribePartitions, request, "")
+	if answer == nil {
+		return
+	}
+	for _, d := range answer.Responses {
+		r := b.known[d.Partition]
+		b.expect(d.Error == ops.None, "partition %d of %s: %s", d.Partition, b.topic, d.Error)
+		b.expect(d.LeaderEpoch >= r.last.LeaderEpoch && d.PartitionEpoch >= r.last.PartitionEpoch, "partition %d of %s: epochs went back from %+v to %+v", d.Partition, b.topic, r.last, d)
+		if leader, seen := r.leaders[d.LeaderEpoch]; seen && leader != d.Leader {
+			b.fail("partition %d of %s: brokers %d and %d lead in epoch %d", d.Partition, b.topic, leader, d.Leader, d.LeaderEpoch)
+		}
+		sealed := r.last.Error == ops.None && r.last.ClassicToDisklessStartOffset >= 0
+		b.expect(!sealed || d.ClassicToDisklessStartOffset == r.last.ClassicToDisklessStartOffset, "partition %d of %s: the seal moved from %+v to %+v", d.Partition, b.topic, r.last, d)
+		r.last, r.leaders[d.LeaderEpoch] = d, d.Leader
+	}
+}
+
+// state is that of the partition that is furthest behind.
+func (b *brokers) state() ops.PartitionState {
+	for _, s := range []ops.PartitionState{ops.StateClassic, ops.StateSwitchPending, ops.StatePrefixWaitingForUpload} {
+		for _, r := range b.known {
+			if r.last.State == s {
+				return s
+			}
+		}
+	}
+	return ops.StatePrefixInRemoteStorage
+}
+
+// sealAt is where every classic log ends.
+const sealAt = 1000
+
+// seal seals each partition, as its leader knows it. A leader that has changed since is
+// refused.
+func (b *brokers) seal() {
+	request := &ops.CommitSealRequest{}
+	for p, r := range b.known {
+		if d := r.last; d.State == ops.StateSwitchPending && d.Leader >= 0 {
+			request.Requests = append(request.Requests, ops.CommitSeal{
+				TopicID: b.topic, Partition: p, BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, DisklessStartOffset: sealAt + int64(p),
+			})
+		}
+	}
+	answer := ask(b.owner, "commit-seal", api.ControlPlane.CommitSeal, request, "")
+	if answer == nil {
+		return
+	}
+	b.read()
+	for _, s := range answer.Responses {
+		seal := b.known[s.Partition].last.ClassicToDisklessStartOffset
+		b.expect(s.Error != ops.None || seal == sealAt+int64(s.Partition), "partition %d of %s was sealed at %d, and is at %d", s.Partition, b.topic, sealAt+s.Partition, seal)
+	}
+}
+
+// upload says that the prefixes are in remote storage.
+func (b *brokers) upload() {
+	request := &ops.CommitPrefixInRemoteStorageRequest{}
+	for p, r := range b.known {
+		if d := r.last; d.State == ops.StatePrefixWaitingForUpload && d.Leader >= 0 {
+			request.Requests = append(request.Requests, ops.CommitPrefix{
+				TopicID: b.topic, Partition: p, BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, HighestRemoteOffset: sealAt + int64(p) - 1,
+			})
+		}
+	}
+	answer := ask(b.owner, "commit-prefix-in-remote-storage", api.ControlPlane.CommitPrefixInRemoteStorage, request, "")
+	if answer == nil {
+		return
+	}
+	b.read()
+	for _, s := range answer.Responses {
+		b.expect(s.Error != ops.None || b.known[s.Partition].last.ClassicPrefixInRemoteStorage, "the prefix of partition %d of %s was in remote storage, and is not", s.Partition, b.topic)
+	}
+}

@@ -135,6 +135,11 @@ var bugs = []bug{
 		seeds: 20, says: "has stopped by itself",
 	},
 	{
+		name: "another leader in the same epoch",
+		file: "ops/partition.go", old: "if newEpoch || r.Leader != p.reg.Leader {", new: "if newEpoch {",
+		seeds: 5, says: "lead in epoch",
+	},
+	{
 		name: "linearizable read from any node's state, simulated",
 		file: "raftnode/view.go", old: "if o.Level == Linearizable {", new: "if o.Level == Linearizable && ctx == nil {",
 		seeds: 3, says: "the log ends at",

@@ -15,7 +15,6 @@ import (
 type brokers struct {
 	*owner
 	epochs [brokerCount]int64
-	topic  store.TopicID
 	known  map[int32]*registration
 }
 
@@ -61,8 +60,12 @@ func (b *brokers) step() {
 		b.register()
 		return
 	}
+	if b.random.IntN(5) == 0 {
+		ask(b.owner, "fence-broker", api.ControlPlane.FenceBroker, &ops.FenceBrokerRequest{BrokerID: firstBroker + b.random.Int32N(brokerCount)}, "")
+	}
 	switch b.read(); b.state() {
 	case ops.StateClassic:
+		b.growISRs()
 		ask(b.owner, "begin-switch", api.ControlPlane.BeginSwitch, &ops.BeginSwitchRequest{TopicID: b.topic}, "")
 	case ops.StateSwitchPending:
 		b.seal()
@@ -121,6 +124,21 @@ func (b *brokers) state() ops.PartitionState {
 		}
 	}
 	return ops.StatePrefixInRemoteStorage
+}
+
+// growISRs brings brokers back that were fenced: a switch needs all of them.
+func (b *brokers) growISRs() {
+	for p, r := range b.known {
+		d := r.last
+		if d.Leader < 0 || len(d.ISR) == brokerCount {
+			continue
+		}
+		request := &ops.AlterPartitionRequest{TopicID: b.topic, Partition: p, BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, PartitionEpoch: d.PartitionEpoch}
+		for i, epoch := range b.epochs {
+			request.NewISR = append(request.NewISR, ops.ISRMember{BrokerID: firstBroker + int32(i), BrokerEpoch: epoch})
+		}
+		ask(b.owner, "alter-partition", api.ControlPlane.AlterPartition, request, "")
+	}
 }
 
 // sealAt is where every classic log ends.

@@ -7,9 +7,11 @@ import (
 	"github.com/cpnode/cpnode/ops"
 )
 
-// Apply carries out what the control plane says of a partition: at the start, and at every
-// change of its registration or its topic's config, in log order. One that is older than
-// what was applied is ignored; the same one again runs everything anew and changes nothing.
+// Apply carries out what the control plane says of a partition: at the start as it is then,
+// and at every change of its registration or its topic's config, in log order. A broker that
+// starts must not apply what it has missed: a role of the past would be taken with the log of
+// today, and might take for committed what is not. A registration that is older than what was
+// applied is ignored; the same one again runs everything anew and changes nothing.
 //
 // When it returns, the role is taken (or given up) and fetchers are started and stopped. It
 // may wait for a read or a deletion of this partition, and for fetches under way: a broker

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -41,9 +42,11 @@ type broker struct {
 	fetchers  *fetchers
 	gate      *switchover.Gate
 
-	epoch   atomic.Int64 // of the registration
-	serving atomic.Bool  // registered, and with all that was said before
-	failure chan error   // the first one ends the process
+	incarnation string       // of this process
+	epoch       atomic.Int64 // of the registration
+	upToDate    atomic.Bool  // all that was said before the registration is applied
+	serving     atomic.Bool  // registered, up to date, and not fenced at first
+	failure     chan error   // the first one ends the process
 }
 
 // serve runs the broker of an id in a cluster's directory until ctx ends or something fails.
@@ -78,7 +81,9 @@ func serve(ctx context.Context, dir string, id int32, output io.Writer) (err err
 }
 
 func newBroker(dir string, id int32, logger *slog.Logger) (b *broker, err error) {
-	b = &broker{id: id, points: points{pointsDir(dir), id}, logger: logger, known: newRegistry(), failure: make(chan error, 1)}
+	b = &broker{
+		id: id, points: points{pointsDir(dir), id}, logger: logger, known: newRegistry(), incarnation: rand.Text(), failure: make(chan error, 1),
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())

@@ -88,13 +88,13 @@ func (d *disk) holds(ref ops.LogRef) bool {
 	return ok
 }
 
-// remove deletes the log of a partition that is gone.
+// remove deletes the log of a partition that is gone, open or not.
 func (d *disk) remove(ref ops.LogRef) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	log, ok := d.logs[ref]
 	if !ok {
-		return nil
+		return os.RemoveAll(logDir(d.dir, ref))
 	}
 	delete(d.logs, ref)
 	return log.Remove()

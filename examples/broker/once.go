@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
@@ -39,7 +41,29 @@ func (c *cluster) once(ctx context.Context) error {
 	if err := c.readWholeEverywhere(ctx, p.ref, p.next.Load()); err != nil {
 		return err
 	}
-	return c.checkFlagEntry(ctx, c.layout.Brokers[1].ID, p.ref)
+	if err := c.checkFlagEntry(ctx, c.layout.Brokers[1].ID, p.ref); err != nil {
+		return err
+	}
+	return c.deleteTopic(ctx, p.ref)
+}
+
+// deleteTopic deletes the topic, and waits until no broker has anything of it.
+func (c *cluster) deleteTopic(ctx context.Context, ref ops.LogRef) error {
+	if _, err := c.client.DeleteTopics(ctx, &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{ref.TopicID}}); err != nil {
+		return err
+	}
+	err := c.until(ctx, "the local logs of a deleted topic are gone", func() (bool, error) {
+		for _, a := range c.layout.Brokers {
+			if _, err := os.Stat(logDir(logsDir(c.dir, a.ID), ref)); !errors.Is(err, fs.ErrNotExist) {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err == nil {
+		c.say("topic deleted, and every broker's log of it")
+	}
+	return err
 }
 
 // newTopic registers a topic of one partition, with all brokers as replicas, of which the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/cpnode/cpnode/api"
@@ -10,8 +11,11 @@ import (
 )
 
 // followRegistrations tells the gate what the control plane says, in the order of its log,
-// until ctx ends. A broker with many partitions does it on several goroutines.
+// until ctx ends. What it said before this broker has registered is only noted, and the
+// outcome applied then: a role of the past must not be taken with the log of today. A
+// broker with many partitions applies on several goroutines.
 func (b *broker) followRegistrations(ctx context.Context) error {
+	present := false
 	for event, err := range b.plane.Watch(ctx, 0) {
 		if err != nil {
 			return err
@@ -22,11 +26,18 @@ func (b *broker) followRegistrations(ctx context.Context) error {
 				return err
 			}
 		}
+		if !present {
+			if present = b.known.registered(b.id, b.incarnation); !present {
+				continue
+			}
+			changed = b.known.all()
+		}
 		for _, ref := range changed {
 			if err := b.apply(ref); err != nil {
 				return err
 			}
 		}
+		b.upToDate.Store(true)
 	}
 	return nil
 }
@@ -52,8 +63,9 @@ func (b *broker) apply(ref ops.LogRef) error {
 	return nil
 }
 
+// remove forgets a partition, which the gate may not have been told of.
 func (b *broker) remove(ref ops.LogRef) error {
-	if _, _, err := b.gate.Remove(ref); err != nil {
+	if _, _, err := b.gate.Remove(ref); err != nil && !errors.Is(err, switchover.ErrUnknownPartition) {
 		return err
 	}
 	b.view.Forget(ref)

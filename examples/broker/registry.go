@@ -124,6 +124,13 @@ func (r *registry) Epoch(broker int32) (epoch int64, alive bool) {
 	return b.BrokerEpoch, !b.Fenced
 }
 
+// registered says whether an incarnation of a broker is the registered one.
+func (r *registry) registered(broker int32, incarnation string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.brokers[broker].IncarnationID == incarnation
+}
+
 // endpoint is where a broker is reached, "" if it never registered.
 func (r *registry) endpoint(broker int32) string {
 	r.mu.Lock()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -15,9 +14,9 @@ const retryPause = 50 * time.Millisecond
 
 // keepRegistered registers the broker and keeps it alive by heartbeats, until ctx ends.
 func (b *broker) keepRegistered(ctx context.Context) error {
-	incarnation, intact := rand.Text(), b.disk.intact
+	intact := b.disk.intact
 	for ctx.Err() == nil {
-		epoch, err := b.register(ctx, incarnation, intact)
+		epoch, err := b.register(ctx, intact)
 		if err == nil {
 			b.epoch.Store(epoch)
 			intact = true // from here on only this process writes to the disk
@@ -25,18 +24,17 @@ func (b *broker) keepRegistered(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			b.logger.Warn("not registered; trying again", "error", err)
-			incarnation = rand.Text()
 			_ = pause(ctx, retryPause) // the error is ctx's, which the loop looks at
 		}
 	}
 	return nil
 }
 
-// register registers the broker, fenced, and waits until it knows all that was said before:
-// a broker that does not would serve what it had before it was down.
-func (b *broker) register(ctx context.Context, incarnation string, intact bool) (epoch int64, err error) {
+// register registers the broker, fenced, and waits until all that was said before is applied:
+// a broker that has not would serve what it had before it was down.
+func (b *broker) register(ctx context.Context, intact bool) (epoch int64, err error) {
 	answer, err := b.plane.RegisterBroker(ctx, &ops.RegisterBrokerRequest{
-		BrokerID: b.id, IncarnationID: incarnation, Endpoints: []string{b.address.HTTP}, CleanShutdown: intact,
+		BrokerID: b.id, IncarnationID: b.incarnation, Endpoints: []string{b.address.HTTP}, CleanShutdown: intact,
 	})
 	switch {
 	case err != nil:
@@ -45,7 +43,7 @@ func (b *broker) register(ctx context.Context, incarnation string, intact bool) 
 		return 0, fmt.Errorf("register-broker: %s", answer.Error)
 	}
 	for {
-		if known, _ := b.known.Epoch(b.id); known >= answer.BrokerEpoch {
+		if known, _ := b.known.Epoch(b.id); known >= answer.BrokerEpoch && b.upToDate.Load() {
 			return answer.BrokerEpoch, nil
 		}
 		if err := pause(ctx, retryPause); err != nil {

@@ -14,18 +14,18 @@ func init() {
 	read[GetCrossTierLogStartRequest, GetCrossTierLogStartResponse]("get-cross-tier-log-start", "Read the lowest offsets in tiered storage.")
 
 	// Maintenance.
-	frees[PurgeDeletedLogsRequest, PurgeDeletedLogsResponse, purgeLogs]("purge-deleted-logs", "Remove what soft-deleted logs hold.")
-	frees[PruneDisklessLogsRequest, PruneDisklessLogsResponse, pruneLog]("prune-diskless-logs", "Remove batches that tiered storage holds.")
-	frees[EnforceRetentionRequest, EnforceRetentionResponse, retainLog]("enforce-retention", "Remove batches by size and age.")
+	frees[PurgeDeletedLogsRequest, PurgeDeletedLogsResponse, purgeLogs]("purge-deleted-logs", "Remove what soft-deleted logs hold.").Background = true
+	frees[PruneDisklessLogsRequest, PruneDisklessLogsResponse, pruneLog]("prune-diskless-logs", "Remove batches that tiered storage holds.").Background = true
+	frees[EnforceRetentionRequest, EnforceRetentionResponse, retainLog]("enforce-retention", "Remove batches by size and age.").Background = true
 	read[GetFilesToDeleteRequest, GetFilesToDeleteResponse]("get-files-to-delete", "List files whose objects may be deleted.")
 	frees[DeleteFilesRequest, DeleteFilesResponse, deleteFiles]("delete-files", "Forget files whose objects are gone.")
 	write[IsSafeToDeleteFileRequest, IsSafeToDeleteFileResponse, fenceFile]("is-safe-to-delete-file", "Ask whether an uploaded object is not committed.")
 	write[AdvanceCrossTierLogStartRequest, AdvanceCrossTierLogStartResponse, advanceLogStarts]("advance-cross-tier-log-start", "Report the lowest offsets in tiered storage.")
 	write[InitDisklessLogRequest, InitDisklessLogResponse, initLogs]("init-diskless-log", "Begin the diskless part of logs.")
 	write[RepairDisklessLogRequest, RepairDisklessLogResponse, repairLogs]("repair-diskless-log", "Set the first diskless offset of logs.")
-	frees[ExpireProducersRequest, ExpireProducersResponse, dropIdleProducers]("expire-producers", "Forget idle producers.")
-	frees[ExpireFencesRequest, ExpireFencesResponse, dropFences]("expire-fences", "Remove fences that no longer hold.")
-	frees[ExpireReplaysRequest, ExpireReplaysResponse, dropReplays]("expire-replays", "Remove the kept answers of old commits.")
+	frees[ExpireProducersRequest, ExpireProducersResponse, dropIdleProducers]("expire-producers", "Forget idle producers.").Background = true
+	frees[ExpireFencesRequest, ExpireFencesResponse, dropFences]("expire-fences", "Remove fences that no longer hold.").Background = true
+	frees[ExpireReplaysRequest, ExpireReplaysResponse, dropReplays]("expire-replays", "Remove the kept answers of old commits.").Background = true
 
 	// Brokers, their partitions, and the switch.
 	write[RegisterBrokerRequest, RegisterBrokerResponse, registerBroker]("register-broker", "Register a broker that has started.").since(2)
@@ -82,8 +82,8 @@ func frees[Req, Resp, Cmd any, R interface {
 }, C interface {
 	*Cmd
 	Command
-}](name, summary string) {
-	write[Req, Resp, Cmd, R, C](name, summary).whenFull()
+}](name, summary string) *Operation {
+	return write[Req, Resp, Cmd, R, C](name, summary).whenFull()
 }
 
 // internal registers a command that no client asks for.

@@ -82,6 +82,9 @@ type Operation struct {
 	// space, rewrites rows as large as before without which nobody could be served, or
 	// is the cluster's own.
 	RunsWhenFull bool
+	// Background says that nobody waits for the operation: its entries leave time to
+	// others.
+	Background bool
 	// SealsLogs says that an entry may have Limits.SealEntryBytes.
 	SealsLogs bool
 }

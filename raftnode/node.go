@@ -36,6 +36,7 @@ type Node struct {
 	raft       *raft.Raft
 
 	inFlight    inFlight
+	pacer       pacer
 	space       space
 	progress    progress
 	leads       atomic.Pointer[leadership]

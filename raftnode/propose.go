@@ -55,9 +55,6 @@ type proposer struct {
 	ctx   context.Context
 	leads *leadership // when the write began
 	index uint64      // of the latest entry that was answered
-
-	took time.Duration // until the latest entry was answered
-	at   uint64        // of all that was proposed, which the latest entry was
 }
 
 // run carries w out. A commit of a file, the write that comes in masses, looks at
@@ -98,13 +95,21 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 	if err := p.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
-	p.giveWay()
-	entry, err := n.encode(cmd, p.index > 0)
+	op, ok := ops.Lookup(cmd.Op())
+	if !ok {
+		return nil, fmt.Errorf("command %s has no operation", cmd.Op())
+	}
+	drain := op.Background || p.index > 0
+	if drain {
+		p.giveWay()
+	}
+	entry, err := n.encode(op, cmd, p.index > 0)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	if p.at, err = n.inFlight.add(len(entry), p.index > 0); err != nil {
+	number, err := n.inFlight.add(len(entry), p.index > 0)
+	if err != nil {
 		n.metrics.proposed(err)
 		return nil, err
 	}
@@ -114,7 +119,9 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 		answered <- n.apply(entry)
 	}()
 	o := p.wait(answered)
-	p.took = time.Since(began)
+	if drain {
+		n.pacer.answered(number, began, time.Now())
+	}
 	n.metrics.proposed(o.err)
 	if o.result.Index > 0 {
 		p.index = o.result.Index
@@ -122,42 +129,10 @@ func (p *proposer) propose(cmd ops.Command) (any, error) {
 	return o.result.Value, o.err
 }
 
-// longestPause bounds how long a write pauses between two of its entries.
-const longestPause = 20 * time.Millisecond
-
-// pause is how long to wait before the next entry: before a later one of a write for
-// as long as the one before it took, if others propose too. So a drain takes half of
-// the time at most, and what it changes in each transaction of the state, whose end
-// stalls all, is half as much.
-func (p *proposer) pause() time.Duration {
-	if p.index == 0 || p.node.inFlight.last() == p.at {
-		return 0
-	}
-	return min(p.took, longestPause)
-}
-
-func (p *proposer) giveWay() {
-	d := p.pause()
-	if d == 0 {
-		return
-	}
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-p.ctx.Done():
-	case <-p.node.ctx.Done():
-	}
-}
-
 // encode is the entry of a command, checked against what this cluster takes now.
 // The later entries of a write may use the reserve of a disk that has become full:
 // their refusal would leave it half done.
-func (n *Node) encode(cmd ops.Command, later bool) ([]byte, error) {
-	op, ok := ops.Lookup(cmd.Op())
-	if !ok {
-		return nil, fmt.Errorf("command %s has no operation", cmd.Op())
-	}
+func (n *Node) encode(op *ops.Operation, cmd ops.Command, later bool) ([]byte, error) {
 	if level := n.fsm.FeatureLevel(); op.FeatureLevel > level {
 		return nil, ops.Errorf(ops.UnsupportedFeatureLevel, "%s needs feature level %d, the cluster is at %d", op.Name, op.FeatureLevel, level)
 	}
@@ -262,8 +237,8 @@ func (f *inFlight) add(bytes int, later bool) (number uint64, err error) {
 	return f.added, nil
 }
 
-// last is the number of the latest entry.
-func (f *inFlight) last() uint64 {
+// latest is the number of the latest entry.
+func (f *inFlight) latest() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.added

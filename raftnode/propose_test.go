@@ -64,26 +64,6 @@ func TestLongWriteIsSplit(t *testing.T) {
 	require.Equal(t, n.raft.LastIndex(), r.Index)
 }
 
-// A long write leaves as much time to others as it takes, if there are others.
-func TestLongWriteGivesWay(t *testing.T) {
-	n := single(t, func(c *Config) { c.Settings.DeleteRecordsRows = 2 })
-	p := proposer{node: n, ctx: t.Context(), leads: n.leading()}
-	require.Zero(t, p.pause(), "before its first entry")
-	for i := range 3 {
-		_, err := p.run(commitOf(fmt.Sprint(i), 0))
-		require.NoError(t, err)
-	}
-	require.Zero(t, p.pause(), "nobody else writes")
-	mustCommit(t, n, "other", 1)
-	require.Equal(t, min(p.took, longestPause), p.pause())
-	require.Positive(t, p.took)
-	p.took = time.Hour
-	require.Equal(t, longestPause, p.pause())
-	began := time.Now()
-	p.giveWay()
-	require.GreaterOrEqual(t, time.Since(began), longestPause)
-}
-
 func TestTooLargeEntryIsNotProposed(t *testing.T) {
 	n := single(t, func(c *Config) { c.Settings.Limits.EntryBytes = 400 })
 	before := n.raft.LastIndex()

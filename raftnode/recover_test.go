@@ -124,7 +124,8 @@ func entryOf(t *testing.T, n *Node, key string) []byte {
 	var entry []byte
 	errCaught := errors.New("caught")
 	_, err := ops.Run(commitOf(key, 0), n.config.Settings, n.view, n.clock, func(cmd ops.Command) (_ any, err error) {
-		entry, err = n.encode(cmd, false)
+		op, _ := ops.Lookup(cmd.Op())
+		entry, err = n.encode(op, cmd, false)
 		return nil, errors.Join(err, errCaught)
 	})
 	require.ErrorIs(t, err, errCaught)

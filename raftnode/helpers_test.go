@@ -60,7 +60,7 @@ func openNode(t *testing.T, c Config) *Node {
 
 func eventually(t *testing.T, cond func() bool, what string, args ...any) {
 	t.Helper()
-	require.Eventually(t, cond, 20*time.Second, 2*time.Millisecond, append([]any{what}, args...)...)
+	require.Eventually(t, cond, time.Minute, 2*time.Millisecond, append([]any{what}, args...)...)
 }
 
 func ready(t *testing.T, n *Node) {

@@ -59,6 +59,7 @@ func TestConfirmationIsShared(t *testing.T) {
 	var rounds atomic.Int64
 	entered, leave := make(chan struct{}, 16), make(chan struct{})
 	n := single(t, func(c *Config) {
+		c.ReadTimeout = time.Minute
 		c.confirm = func(context.Context, *Node, *leadership) error {
 			rounds.Add(1)
 			entered <- struct{}{}
@@ -70,9 +71,11 @@ func TestConfirmationIsShared(t *testing.T) {
 		_, _, err := highWatermark(t.Context(), n, ReadOptions{}, 0)
 		done <- err
 	}
-	first, later := make(chan error), make(chan error, 10)
+	leaveAll := sync.OnceFunc(func() { close(leave) })
+	defer leaveAll() // else the node could not be closed
+	first, later := make(chan error, 1), make(chan error, 10)
 	go read(first)
-	<-entered // the first round is under way
+	<-entered // a round is under way: of first, or of the leader's own
 	for range 10 {
 		go read(later)
 	}
@@ -82,9 +85,10 @@ func TestConfirmationIsShared(t *testing.T) {
 		return n.confirmer.next != nil
 	}, "the next round takes them")
 	leave <- struct{}{}
-	require.NoError(t, <-first)
+	<-entered
 	require.Empty(t, later, "nobody is served by a round that began before")
-	close(leave)
+	leaveAll()
+	require.NoError(t, <-first)
 	for range 10 {
 		require.NoError(t, <-later)
 	}

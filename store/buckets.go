@@ -30,7 +30,8 @@ const (
 // bucketTable is the only place where bucket names are spelled.
 //
 // logical marks the buckets whose rows make up the digest; the others are
-// indexes, derived from them and recounted by Check. fill is how full a page is
+// indexes, derived from them and recounted by Check, and events, which only tell
+// how the others came about. fill is how full a page is
 // left when it splits: whole where keys are only ever added at the end, bbolt's
 // half (0) where they come in any order, and between for batches, which come at
 // the end of each log (measured, see DESIGN.md). late marks the buckets that a file
@@ -59,7 +60,7 @@ var bucketTable = [bucketCount]struct {
 	bucketRegistrations: {name: "registrations", logical: true, late: true},
 	bucketReplicas:      {name: "replicas", late: true},
 	bucketSealProducers: {name: "seal_producers", logical: true, late: true},
-	bucketEvents:        {name: "events", logical: true, fill: 1, late: true},
+	bucketEvents:        {name: "events", fill: 1, late: true},
 }
 
 // metaKey is the one key of bucketMeta.

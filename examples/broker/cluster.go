@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,12 +20,14 @@ import (
 
 // cluster is three brokers, each a child process of this one.
 type cluster struct {
-	dir       string
-	layout    layout
-	client    *api.Client
-	processes map[int32]*process
-	timeline  io.Writer
-	began     time.Time
+	dir      string
+	layout   layout
+	client   *api.Client
+	timeline io.Writer
+	began    time.Time
+
+	mu        sync.Mutex
+	processes map[int32]*process // the last one of each broker
 }
 
 // process is one run of a broker.
@@ -95,12 +99,27 @@ func (c *cluster) start(broker int32) error {
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
+	c.mu.Lock()
 	c.processes[broker] = p
+	c.mu.Unlock()
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
 	return nil
+}
+
+func (c *cluster) process(broker int32) *process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.processes[broker]
+}
+
+// all are the last processes of all brokers.
+func (c *cluster) all() map[int32]*process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.processes)
 }
 
 func (p *process) over() bool {
@@ -123,7 +142,7 @@ func (p *process) killed() bool {
 
 // kill is kill -9.
 func (c *cluster) kill(broker int32) error {
-	p := c.processes[broker]
+	p := c.process(broker)
 	err := p.cmd.Process.Kill()
 	<-p.done
 	return err
@@ -131,7 +150,7 @@ func (c *cluster) kill(broker int32) error {
 
 // stop ends a broker in order.
 func (c *cluster) stop(broker int32) error {
-	p := c.processes[broker]
+	p := c.process(broker)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -142,7 +161,7 @@ func (c *cluster) stop(broker int32) error {
 // close ends all brokers, without much ado.
 func (c *cluster) close() error {
 	c.client.Close()
-	for _, p := range c.processes {
+	for _, p := range c.all() {
 		if !p.over() {
 			_ = p.cmd.Process.Kill() // it may be over by now
 		}
@@ -154,7 +173,7 @@ func (c *cluster) close() error {
 // live are the brokers that run.
 func (c *cluster) live() (ids []int32) {
 	for _, a := range c.layout.Brokers {
-		if !c.processes[a.ID].over() {
+		if !c.process(a.ID).over() {
 			ids = append(ids, a.ID)
 		}
 	}
@@ -163,7 +182,7 @@ func (c *cluster) live() (ids []int32) {
 
 // failed is the error of a broker that ended by itself.
 func (c *cluster) failed() error {
-	for id, p := range c.processes {
+	for id, p := range c.all() {
 		if p.over() && !p.killed() && p.err != nil {
 			return fmt.Errorf("broker %d ended: %w; see %s", id, p.err, c.outputFile(id))
 		}

@@ -41,13 +41,13 @@ func (c *cluster) tryKillAt(ctx context.Context, point string, random *rand.Rand
 	if err := os.WriteFile(c.killFile(point), nil, 0o600); err != nil {
 		return false, err
 	}
-	producing, finish := p.background(ctx)
-	err = c.beginSwitch(producing, p.ref)
+	busy, finish := p.background(ctx)
+	err = c.beginSwitch(busy, p.ref)
 	if err == nil {
-		killed, err = c.surviveKill(producing, p, point, restartAfter)
+		killed, err = c.surviveKill(busy, p, point, restartAfter)
 	}
 	if err == nil {
-		err = c.prefixDeleted(producing, p.ref)
+		err = c.prefixDeleted(busy, p.ref)
 	}
 	if err := errors.Join(err, finish()); err != nil {
 		return false, err
@@ -67,7 +67,7 @@ func (c *cluster) killFile(point string) string {
 func (c *cluster) surviveKill(ctx context.Context, p *producer, point string, restartAfter time.Duration) (killed bool, err error) {
 	var dead int32
 	err = c.until(ctx, "the leader is killed", func() (bool, error) {
-		for id, process := range c.processes {
+		for id, process := range c.all() {
 			if process.over() {
 				dead = id
 				return true, nil
@@ -107,7 +107,7 @@ func (c *cluster) tamperUntrusted(ctx context.Context, p *producer) (segments in
 	if err != nil || !d.ClassicPrefixInRemoteStorage {
 		return 0, err
 	}
-	for id, process := range c.processes {
+	for id, process := range c.all() {
 		if !process.over() {
 			s, err := c.status(ctx, id, p.ref)
 			if err != nil || !s.State.Diskless() {

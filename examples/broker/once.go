@@ -26,13 +26,13 @@ func (c *cluster) once(ctx context.Context) error {
 	if err := c.holdAll(pointBeforeFlag); err != nil {
 		return err
 	}
-	producing, finish := p.background(ctx)
-	seal, err := c.switchAndSeal(producing, p)
+	busy, finish := p.background(ctx)
+	seal, err := c.switchAndSeal(busy, p)
 	if err == nil {
-		err = c.flagAndTamper(producing, p.ref, seal)
+		err = c.flagAndTamper(busy, p.ref, seal)
 	}
 	if err == nil {
-		err = c.prefixDeleted(producing, p.ref)
+		err = c.prefixDeleted(busy, p.ref)
 	}
 	if err := errors.Join(err, finish()); err != nil {
 		return err
@@ -102,25 +102,6 @@ func (c *cluster) allServing(ctx context.Context) func() (bool, error) {
 			}
 		}
 		return true, nil
-	}
-}
-
-// background runs the producer until finish, which returns what became of it. An error of
-// its ends the context.
-func (p *producer) background(ctx context.Context) (running context.Context, finish func() error) {
-	running, cancel := context.WithCancelCause(ctx)
-	stop, result := make(chan struct{}), make(chan error, 1)
-	go func() {
-		err := p.run(running, stop)
-		if err != nil {
-			cancel(err)
-		}
-		result <- err
-	}()
-	return running, func() error {
-		close(stop)
-		defer cancel(nil)
-		return <-result
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *cluster) allWiped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.staysOffline(ctx, p.ref); err != nil {
+	if err := c.staysOffline(ctx, p); err != nil {
 		return err
 	}
 	c.say("nobody serves the partition, and an unclean election is refused, while broker %d is down", leader)
@@ -130,9 +130,9 @@ func (c *cluster) takenOver(ctx context.Context, ref ops.LogRef, dead int32) (ye
 
 // staysOffline waits until nobody leads, and then looks for a while for anybody who would
 // serve the partition nevertheless.
-func (c *cluster) staysOffline(ctx context.Context, ref ops.LogRef) error {
+func (c *cluster) staysOffline(ctx context.Context, p *producer) error {
 	leaderless := func() (bool, error) {
-		d, err := c.describe(ctx, ref)
+		d, err := c.describe(ctx, p.ref)
 		return err == nil && d.Leader == -1, err
 	}
 	if err := c.until(ctx, "nobody leads", leaderless); err != nil {
@@ -140,12 +140,8 @@ func (c *cluster) staysOffline(ctx context.Context, ref ops.LogRef) error {
 	}
 	for range 10 {
 		for _, id := range c.live() {
-			a, err := c.layout.address(id)
-			if err != nil {
+			if err := c.refuses(ctx, id, p); err != nil {
 				return err
-			}
-			if answer, err := call[consumeAnswer](ctx, a.HTTP, verbConsume, consumeRequest{ref, 0}); !errors.Is(err, errAgain) {
-				return fmt.Errorf("broker %d serves without the prefix: %+v, error %w", id, answer, err)
 			}
 		}
 		if offline, err := leaderless(); err != nil || !offline {
@@ -155,11 +151,29 @@ func (c *cluster) staysOffline(ctx context.Context, ref ops.LogRef) error {
 			return err
 		}
 	}
-	answer, err := c.client.ElectLeader(ctx, &ops.ElectLeaderRequest{TopicID: ref.TopicID, Partition: ref.Partition, Election: "unclean"})
+	answer, err := c.client.ElectLeader(ctx, &ops.ElectLeaderRequest{TopicID: p.ref.TopicID, Partition: p.ref.Partition, Election: "unclean"})
 	if err == nil && answer.Error != ops.EligibleLeadersNotAvailable {
 		err = fmt.Errorf("unclean election answers %s", answer.Error)
 	}
 	return err
+}
+
+// refuses is an error if a broker without the prefix serves a consumer or a producer.
+func (c *cluster) refuses(ctx context.Context, broker int32, p *producer) error {
+	a, err := c.layout.address(broker)
+	if err != nil {
+		return err
+	}
+	read, err := call[consumeAnswer](ctx, a.HTTP, verbConsume, consumeRequest{p.ref, 0})
+	if !errors.Is(err, errAgain) {
+		return fmt.Errorf("broker %d serves without the prefix: %+v, error %w", broker, read, err)
+	}
+	next := recordSet{ProducerID: 1, BaseSequence: int32(p.next.Load()), Records: []string{"taken without the prefix"}}
+	written, err := call[produceAnswer](ctx, a.HTTP, verbProduce, produceRequest{p.ref, next})
+	if !errors.Is(err, errAgain) {
+		return fmt.Errorf("broker %d takes records without the prefix: %+v, error %w", broker, written, err)
+	}
+	return nil
 }
 
 // comesBack starts the old leader, lets the wiped followers fetch, and sees the switch to

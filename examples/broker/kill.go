@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// killAttempts bounds how often a run tries to have a leader killed: one that is fenced just
-// then leaves the protocol's next step to another broker, which may have it behind itself.
-const killAttempts = 5
+// attempts bounds how often a run tries to have a leader killed at a certain moment: one that
+// is fenced just before leaves the next step of the protocol to another broker.
+const attempts = 5
 
 // killAt is a switch whose leader is killed at a point of the protocol, and comes back
 // after a while. Every copy of the prefix that must not be trusted any more is overwritten.
 func (c *cluster) killAt(ctx context.Context, point string, random *rand.Rand, restartAfter time.Duration) error {
-	for range killAttempts {
+	for range attempts {
 		killed, err := c.tryKillAt(ctx, point, random, restartAfter)
 		if err != nil {
 			return fmt.Errorf("leader killed %s: %w", point, err)
@@ -27,7 +27,7 @@ func (c *cluster) killAt(ctx context.Context, point string, random *rand.Rand, r
 		}
 		c.say("the switch was over before a leader was killed: again")
 	}
-	return fmt.Errorf("in %d attempts no leader was killed %s", killAttempts, point)
+	return fmt.Errorf("in %d attempts no leader was killed %s", attempts, point)
 }
 
 func (c *cluster) tryKillAt(ctx context.Context, point string, random *rand.Rand, restartAfter time.Duration) (killed bool, err error) {

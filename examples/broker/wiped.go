@@ -14,7 +14,7 @@ import (
 // committed; before it is in sync again, the leader is killed. The other follower leads, and
 // the switch completes without the old leader.
 func (c *cluster) oneWiped(ctx context.Context) error {
-	for range killAttempts {
+	for range attempts {
 		p, leader, err := c.wipeAndKill(ctx, "one-wiped", 1)
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (c *cluster) oneWiped(ctx context.Context) error {
 		}
 		c.say("the other follower was fenced before the leader was killed: again")
 	}
-	return fmt.Errorf("in %d attempts the other follower was always fenced", killAttempts)
+	return fmt.Errorf("in %d attempts the other follower was always fenced", attempts)
 }
 
 // allWiped is the same with all followers wiped: nobody but the leader has the prefix, and

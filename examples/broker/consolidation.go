@@ -17,17 +17,14 @@ type consolidation struct {
 }
 
 func (c consolidation) run(ctx context.Context) (afterwards func()) {
-	rebuilt := !c.rebuild
+	restarted := !c.rebuild
 	for ctx.Err() == nil {
-		var err error
-		if !rebuilt {
-			if err = c.restart(ctx); err == nil {
-				rebuilt = true
-			}
-		}
-		copied := 0
-		if rebuilt {
+		copied, err := 0, error(nil)
+		if restarted {
 			copied, err = c.copy(ctx)
+		} else {
+			err = c.restart(ctx)
+			restarted = err == nil
 		}
 		if err != nil && ctx.Err() == nil {
 			if errors.Is(err, segmentlog.ErrStorage) {
@@ -35,7 +32,7 @@ func (c consolidation) run(ctx context.Context) (afterwards func()) {
 			}
 			c.broker.logger.Debug("consolidation", "error", err)
 		}
-		if copied == 0 {
+		if err != nil || copied == 0 {
 			_ = pause(ctx, 2*retryPause) // the error is ctx's, which the loop looks at
 		}
 	}

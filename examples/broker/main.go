@@ -61,14 +61,15 @@ func serveUntilTold(dir, broker string) (exit int) {
 
 // options are what a run is to show.
 type options struct {
-	once, wiped   bool
-	kill          []string // points
-	seeds, seed   uint64
-	restartAfter  time.Duration
-	session       time.Duration
-	noRemoteBytes bool
-	dir           string
-	timeout       time.Duration
+	once           bool
+	kill           []string // points
+	wiped, rebuilt bool
+	seeds, seed    uint64
+	restartAfter   time.Duration
+	session        time.Duration
+	noRemoteBytes  bool
+	dir            string
+	timeout        time.Duration
 }
 
 func parse(args []string, output io.Writer) (options, error) {
@@ -78,6 +79,7 @@ func parse(args []string, output io.Writer) (options, error) {
 	flags.BoolVar(&o.once, "once", false, "switch one topic, and overwrite every local copy of its prefix")
 	kill := flags.String("kill", "", "kill the leader at these points, one topic each: all, or some of "+strings.Join(killPoints, ","))
 	flags.BoolVar(&o.wiped, "wiped", false, "wipe one follower, then all, before the seal, and kill the leader")
+	flags.BoolVar(&o.rebuilt, "rebuilt", false, "wipe one follower before the seal, and kill leaders until it leads")
 	flags.Uint64Var(&o.seeds, "seeds", 1, "repeat with this many seeds, on a new cluster each")
 	flags.Uint64Var(&o.seed, "seed", 1, "the first of them")
 	flags.DurationVar(&o.restartAfter, "restart-after", 5*time.Second, "how long a killed broker stays down")
@@ -104,8 +106,8 @@ func parse(args []string, output io.Writer) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("there are no arguments, only flags")
-	case !o.once && !o.wiped && len(o.kill) == 0:
-		return o, fmt.Errorf("give --once, --kill or --wiped")
+	case !o.once && !o.wiped && !o.rebuilt && len(o.kill) == 0:
+		return o, fmt.Errorf("give --once, --kill, --wiped or --rebuilt")
 	case *remote != "none" && *remote != "directory":
 		return o, fmt.Errorf("--remote: %q must be directory or none", *remote)
 	}
@@ -165,11 +167,16 @@ func (c *cluster) stories(ctx context.Context, o options, random *rand.Rand) err
 			return err
 		}
 	}
-	if !o.wiped {
-		return nil
+	if o.wiped {
+		if _, _, err := c.oneWiped(ctx); err != nil {
+			return err
+		}
+		if err := c.allWiped(ctx); err != nil {
+			return err
+		}
 	}
-	if err := c.oneWiped(ctx); err != nil {
-		return err
+	if o.rebuilt {
+		return c.rebuilt(ctx)
 	}
-	return c.allWiped(ctx)
+	return nil
 }

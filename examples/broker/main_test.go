@@ -74,7 +74,7 @@ func TestFlags(t *testing.T) {
 		flags []string
 		err   string
 	}{
-		{nil, "give --once, --kill or --wiped"},
+		{nil, "give --once, --kill, --wiped or --rebuilt"},
 		{[]string{"--once", "more"}, "there are no arguments"},
 		{[]string{"--kill", "after-lunch"}, "there is no point"},
 		{[]string{"--once", "--remote", "s3"}, "must be directory or none"},

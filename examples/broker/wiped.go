@@ -12,12 +12,13 @@ import (
 
 // oneWiped is a switch during which one follower loses its disk while the seal is not
 // committed; before it is in sync again, the leader is killed. The other follower leads, and
-// the switch completes without the old leader.
-func (c *cluster) oneWiped(ctx context.Context) error {
+// the switch completes without the old leader. It returns the broker whose local log is short
+// of the seal.
+func (c *cluster) oneWiped(ctx context.Context) (p *producer, short int32, err error) {
 	for range attempts {
-		p, leader, err := c.wipeAndKill(ctx, "one-wiped", 1)
+		p, leader, wiped, err := c.wipeAndKill(ctx, "one-wiped", 1)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		tookOver, err := c.takenOver(ctx, p.ref, leader)
 		if err == nil && tookOver {
@@ -30,17 +31,17 @@ func (c *cluster) oneWiped(ctx context.Context) error {
 			err = c.checkFlagEntry(ctx, leader, p.ref)
 		}
 		if err != nil || tookOver {
-			return err
+			return p, wiped[0], err
 		}
 		c.say("the other follower was fenced before the leader was killed: again")
 	}
-	return fmt.Errorf("in %d attempts the other follower was always fenced", attempts)
+	return nil, 0, fmt.Errorf("in %d attempts the other follower was always fenced", attempts)
 }
 
 // allWiped is the same with all followers wiped: nobody but the leader has the prefix, and
 // the partition is offline until it is back.
 func (c *cluster) allWiped(ctx context.Context) error {
-	p, leader, err := c.wipeAndKill(ctx, "all-wiped", len(c.layout.Brokers)-1)
+	p, leader, _, err := c.wipeAndKill(ctx, "all-wiped", len(c.layout.Brokers)-1)
 	if err != nil {
 		return err
 	}
@@ -53,41 +54,42 @@ func (c *cluster) allWiped(ctx context.Context) error {
 
 // wipeAndKill fills a topic, begins the switch, keeps its leader from committing the seal,
 // starts some followers on empty disks, held before their first fetch, and kills the leader.
-func (c *cluster) wipeAndKill(ctx context.Context, name string, wiped int) (p *producer, leader int32, err error) {
+func (c *cluster) wipeAndKill(ctx context.Context, name string, n int) (p *producer, leader int32, wiped []int32, err error) {
 	if p, err = c.newTopic(ctx, name, 0); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	if err := p.send(ctx, 1000, 50); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	if err := c.holdAll(pointBeforeSeal); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	if err := c.beginSwitch(ctx, p.ref); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	d, err := c.ledBySomebody(ctx, p.ref)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	followers := slices.DeleteFunc(d.Replicas, func(id int32) bool { return id == d.Leader })
-	for _, id := range followers[:wiped] {
+	wiped = followers[:n]
+	for _, id := range wiped {
 		if err := errors.Join(c.hold(pointClassicFetch, id), c.wipe(ctx, id)); err != nil {
-			return nil, 0, err
+			return nil, 0, nil, err
 		}
 	}
 	err = c.until(ctx, "the others are in sync", func() (bool, error) {
 		d, err = c.describe(ctx, p.ref)
-		return err == nil && len(d.ISR) == len(d.Replicas)-wiped && d.Leader >= 0, err
+		return err == nil && len(d.ISR) == len(d.Replicas)-n && d.Leader >= 0, err
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	if err := errors.Join(c.kill(d.Leader), c.releaseAll(pointBeforeSeal)); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	c.say("broker %d, which leads, was killed", d.Leader)
-	return p, d.Leader, nil
+	return p, d.Leader, wiped, nil
 }
 
 // ledBySomebody waits until there is a leader.

@@ -15,8 +15,11 @@ type BeginSwitchRequest struct {
 // why not, and names the partition.
 type BeginSwitchResponse struct {
 	Error   Code   `json:"error"`
-	Message string `json:"message" doc:"For people; empty with NONE."`
+	Message string `json:"message,omitzero" doc:"Why not, for people."`
 }
+
+// WithoutMessage is the answer as a trace has it.
+func (r *BeginSwitchResponse) WithoutMessage() any { return &BeginSwitchResponse{Error: r.Error} }
 
 // Validate has nothing to check beyond the field's bounds.
 func (*BeginSwitchRequest) Validate(Limits) error { return nil }

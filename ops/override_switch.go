@@ -18,14 +18,22 @@ type OverrideSwitchRequest struct {
 	DryRun              bool          `json:"dry_run" default:"false" doc:"Only say what would happen."`
 }
 
-// OverrideSwitchResponse says what was done, or would be. [UnreadableFrom,
-// UnreadableTo) are the classic records that nobody can read any more; both are -1
-// when there are none.
+// OverrideSwitchResponse says what was done, or would be.
 type OverrideSwitchResponse struct {
-	Error          Code   `json:"error"`
-	Message        string `json:"message" doc:"For people; empty with NONE."`
-	UnreadableFrom int64  `json:"unreadable_from"`
-	UnreadableTo   int64  `json:"unreadable_to"`
+	Error      Code          `json:"error"`
+	Message    string        `json:"message,omitzero" doc:"Why not, for people."`
+	Unreadable []OffsetRange `json:"unreadable,omitzero" doc:"Of a dry run: the classic records that nobody could read any more."`
+}
+
+// OffsetRange is the offsets [From, To).
+type OffsetRange struct {
+	From int64 `json:"from_offset"`
+	To   int64 `json:"to_offset"`
+}
+
+// WithoutMessage is the answer as a trace has it.
+func (r *OverrideSwitchResponse) WithoutMessage() any {
+	return &OverrideSwitchResponse{Error: r.Error, Unreadable: r.Unreadable}
 }
 
 // Validate has nothing to check beyond the fields' bounds.
@@ -83,7 +91,7 @@ func (c *overrideSwitch) decide(tx *store.ReadTx, _ int64) (change[*OverrideSwit
 
 func (c *overrideSwitch) check(p *partition) *OverrideSwitchResponse {
 	refused := func(code Code, format string, args ...any) *OverrideSwitchResponse {
-		return &OverrideSwitchResponse{Error: code, Message: fmt.Sprintf(format, args...), UnreadableFrom: -1, UnreadableTo: -1}
+		return &OverrideSwitchResponse{Error: code, Message: fmt.Sprintf(format, args...)}
 	}
 	r, old := &c.request, p.reg.ClassicToDisklessStartOffset
 	switch {
@@ -100,7 +108,7 @@ func (c *overrideSwitch) check(p *partition) *OverrideSwitchResponse {
 	case r.SealOffset < 0 && old >= 0:
 		return refused(InvalidRequest, "the partition is sealed at %d; a seal can only be moved down", old)
 	case r.SealOffset < 0:
-		return &OverrideSwitchResponse{Error: None, UnreadableFrom: -1, UnreadableTo: -1}
+		return &OverrideSwitchResponse{Error: None}
 	case p.reg.ClassicPrefixInRemoteStorage:
 		return refused(InvalidRequest, "the prefix below %d is in remote storage, where it stays", old)
 	case r.LogStartOffset < 0 || r.SealOffset < r.LogStartOffset || r.SealOffset > r.LogEndOffset:
@@ -108,20 +116,24 @@ func (c *overrideSwitch) check(p *partition) *OverrideSwitchResponse {
 	case old >= 0 && r.SealOffset > old:
 		return refused(InvalidRequest, "the partition is sealed at %d; a seal can only be moved down", old)
 	}
-	return c.loses(old)
+	answer := &OverrideSwitchResponse{Error: None}
+	if r.DryRun {
+		answer.Unreadable = c.loses(old)
+	}
+	return answer
 }
 
 // loses says which classic records a seal makes unreadable: those from it on, up to
 // where they end or the seal before.
-func (c *overrideSwitch) loses(old int64) *OverrideSwitchResponse {
+func (c *overrideSwitch) loses(old int64) []OffsetRange {
 	end := c.request.LogEndOffset
 	if old >= 0 {
 		end = min(end, old)
 	}
 	if c.request.SealOffset >= end {
-		return &OverrideSwitchResponse{Error: None, UnreadableFrom: -1, UnreadableTo: -1}
+		return nil
 	}
-	return &OverrideSwitchResponse{Error: None, UnreadableFrom: c.request.SealOffset, UnreadableTo: end}
+	return []OffsetRange{{c.request.SealOffset, end}}
 }
 
 // altered is a registration as asked for, and whether that changes anything. Arming

@@ -26,8 +26,11 @@ type RegisterPartition struct {
 // RegisterPartitionsResponse says whether all of it was done; Message says why not.
 type RegisterPartitionsResponse struct {
 	Error   Code   `json:"error"`
-	Message string `json:"message" doc:"For people; empty with NONE."`
+	Message string `json:"message,omitzero" doc:"Why not, for people."`
 }
+
+// WithoutMessage is the answer as a trace has it.
+func (r *RegisterPartitionsResponse) WithoutMessage() any { return &RegisterPartitionsResponse{Error: r.Error} }
 
 // Validate bounds the request and checks the config.
 func (r *RegisterPartitionsRequest) Validate(lim Limits) error {

@@ -46,12 +46,12 @@ func partitions(n int, replicas, config string, more ...string) step {
 	for _, m := range more {
 		extra += ", " + m
 	}
-	return step{"register-partitions", fmt.Sprintf(`{"topic_id": "@a", "topic_name": "a", "partitions": [%s], "config": {%s}%s}`, list[min(2, len(list)):], config, extra), `{"error": "NONE", "message": ""}`, 1}
+	return step{"register-partitions", fmt.Sprintf(`{"topic_id": "@a", "topic_name": "a", "partitions": [%s], "config": {%s}%s}`, list[min(2, len(list)):], config, extra), `{"error": "NONE"}`, 1}
 }
 
 const tiered = `"remote.storage.enable": "true"`
 
-var beginA = step{"begin-switch", `{"topic_id": "@a"}`, `{"error": "NONE", "message": ""}`, 1}
+var beginA = step{"begin-switch", `{"topic_id": "@a"}`, `{"error": "NONE"}`, 1}
 
 func seals(partition, broker, epoch, start, offset int) step {
 	return step{"commit-seal", fmt.Sprintf(`{"requests": [{"topic_id": "@a", "partition": %d, "broker_id": %d, "leader_epoch": %d, "log_start_offset": %d, "diskless_start_offset": %d}]}`,

@@ -160,13 +160,13 @@ func TestNoUncleanElectionWhilePrefixIsLocal(t *testing.T) {
 }
 
 func TestOverrideSwitch(t *testing.T) {
-	done := `{"error": "NONE", "message": "", "unreadable_from": -1, "unreadable_to": -1}`
-	loses := `{"error": "NONE", "message": "", "unreadable_from": 30, "unreadable_to": 40}`
+	done := `{"error": "NONE"}`
+	loses := `{"error": "NONE", "unreadable": [{"from_offset": 30, "to_offset": 40}]}`
 	refused := func(s step, why string) step {
-		return s.wants(`{"error": "INVALID_REQUEST", "message": "` + why + `", "unreadable_from": -1, "unreadable_to": -1}`).logs(0)
+		return s.wants(`{"error": "INVALID_REQUEST", "message": "` + why + `"}`).logs(0)
 	}
 	n := play(t, ops.DefaultSettings(), append(pendingA(2),
-		overrides(9, -1, 0, 40, "").wants(`{"error": "UNKNOWN_TOPIC_OR_PARTITION", "message": "there is no such partition", "unreadable_from": -1, "unreadable_to": -1}`).logs(0),
+		overrides(9, -1, 0, 40, "").wants(`{"error": "UNKNOWN_TOPIC_OR_PARTITION", "message": "there is no such partition"}`).logs(0),
 		refused(overrides(0, -3, 0, 40, ""), "seal_offset: must be an offset, -1 or -2"),
 		refused(overrides(0, 41, 0, 40, ""), "seal_offset: must be between log_start_offset and log_end_offset"),
 		refused(overrides(0, 4, 5, 40, ""), "seal_offset: must be between log_start_offset and log_end_offset"),
@@ -176,13 +176,14 @@ func TestOverrideSwitch(t *testing.T) {
 	n.is(0, ops.StateClassic, 1, 3, 3, 1, 2)
 	n.later(overrides(0, 30, 0, 40, `, "dry_run": true`).wants(loses).logs(0))
 	n.is(0, ops.StateClassic, 1, 3, 3, 1, 2)
-	n.later(overrides(0, 30, 0, 40, "").wants(loses), overrides(0, 30, 0, 40, "").wants(done).logs(0))
+	n.later(overrides(0, 30, 0, 40, "").wants(done), overrides(0, 30, 0, 40, "").wants(done).logs(0))
 	n.is(0, ops.StatePrefixWaitingForUpload, 1, 3, 4, 1, 2)
 	require.EqualValues(t, 3, n.stands(0).DisklessLeaderEpoch)
 	n.later(commit("wal/1", batch(0, 5)),
 		refused(overrides(0, 31, 0, 40, ""), "the partition is sealed at 30; a seal can only be moved down"),
 		refused(overrides(0, -1, 0, 40, ""), "the partition is sealed at 30; a seal can only be moved down"),
-		overrides(0, 25, 0, 40, "").wants(`{"error": "NONE", "message": "", "unreadable_from": 25, "unreadable_to": 30}`),
+		overrides(0, 25, 0, 40, `, "dry_run": true`).wants(`{"error": "NONE", "unreadable": [{"from_offset": 25, "to_offset": 30}]}`).logs(0),
+		overrides(0, 25, 0, 40, "").wants(done),
 		step{"get-log-info", `{"requests": [{"topic_id": "@a", "partition": 0}]}`, `{"responses": [{"topic_id": "@a", "partition": 0, "error": "NONE", "log_start_offset": 0, "high_watermark": 40, "diskless_start_offset": 25, "byte_size": 100, "remote_log_start_offset": -1}]}`, 0},
 		flags(0, 1, 3, 0, 24), refused(overrides(0, 20, 0, 40, ""), "the prefix below 25 is in remote storage, where it stays"),
 		overrides(1, -1, 0, 40, "").wants(done))

@@ -98,7 +98,7 @@ func (o *overrideFlags) run(cmd *cobra.Command, f *clientFlags, client *api.Clie
 	if answer, err = override(cmd, client, what, r); err != nil {
 		return err
 	}
-	return f.print(cmd, answer, func(p *printer) { p.line("done: " + overrideEffect(what, r.SealOffset, answer)) })
+	return f.print(cmd, answer, func(p *printer) { p.line("done: " + effect) })
 }
 
 func override(cmd *cobra.Command, client *api.Client, what string, r *ops.OverrideSwitchRequest) (*ops.OverrideSwitchResponse, error) {
@@ -115,8 +115,9 @@ func overrideEffect(what string, seal int64, answer *ops.OverrideSwitchResponse)
 		return what + " leaves the switch"
 	case seal == store.SwitchPending:
 		return what + " waits for a seal"
-	case answer.UnreadableFrom < 0:
+	case len(answer.Unreadable) == 0:
 		return fmt.Sprintf("%s is sealed at %d; no record becomes unreadable", what, seal)
 	}
-	return fmt.Sprintf("%s is sealed at %d; the classic records %d to %d become unreadable", what, seal, answer.UnreadableFrom, answer.UnreadableTo-1)
+	lost := answer.Unreadable[0]
+	return fmt.Sprintf("%s is sealed at %d; the classic records %d to %d become unreadable", what, seal, lost.From, lost.To-1)
 }

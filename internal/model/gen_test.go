@@ -55,7 +55,7 @@ var wanted = []string{
 	"begin-switch NONE", "begin-switch INVALID_REQUEST", "begin-switch UNKNOWN_TOPIC_ID",
 	"commit-seal NONE", "commit-seal INVALID_REQUEST", "commit-seal FENCED_LEADER_EPOCH", "commit-seal NOT_CONTROLLER",
 	"commit-prefix-in-remote-storage NONE", "commit-prefix-in-remote-storage INVALID_REQUEST",
-	"override-switch NONE", "override-switch INVALID_REQUEST", "override-switch unreadable_to",
+	"override-switch NONE", "override-switch INVALID_REQUEST", "override-switch to_offset",
 	"describe-partitions NONE", "describe-partitions advertised_replicas", "describe-partitions producer_states",
 	"expire-producers removed", "expire-fences removed", "expire-replays removed",
 }

@@ -304,9 +304,13 @@ type override struct {
 }
 
 type overrideAnswer struct {
-	Error string `json:"error"`
-	From  int64  `json:"unreadable_from"`
-	To    int64  `json:"unreadable_to"`
+	Error      string        `json:"error"`
+	Unreadable []offsetRange `json:"unreadable,omitempty"`
+}
+
+type offsetRange struct {
+	From int64 `json:"from_offset"`
+	To   int64 `json:"to_offset"`
 }
 
 func (m *Model) overrideSwitch(q override) (any, string) {
@@ -315,15 +319,15 @@ func (m *Model) overrideSwitch(q override) (any, string) {
 		problem = q.check(t, p)
 	}
 	if problem != noError {
-		return overrideAnswer{problem, none, none}, ""
+		return overrideAnswer{Error: problem}, ""
 	}
-	answer := overrideAnswer{noError, none, none}
+	answer := overrideAnswer{Error: noError}
 	end := q.End
 	if p.seal >= 0 {
 		end = min(end, p.seal)
 	}
-	if q.Seal >= 0 && q.Seal < end {
-		answer.From, answer.To = q.Seal, end
+	if q.Dry && q.Seal >= 0 && q.Seal < end {
+		answer.Unreadable = []offsetRange{{q.Seal, end}}
 	}
 	if !q.Dry {
 		m.override(t, p, q)

@@ -30,7 +30,9 @@ type RegisterPartitionsResponse struct {
 }
 
 // WithoutMessage is the answer as a trace has it.
-func (r *RegisterPartitionsResponse) WithoutMessage() any { return &RegisterPartitionsResponse{Error: r.Error} }
+func (r *RegisterPartitionsResponse) WithoutMessage() any {
+	return &RegisterPartitionsResponse{Error: r.Error}
+}
 
 // Validate bounds the request and checks the config.
 func (r *RegisterPartitionsRequest) Validate(lim Limits) error {

@@ -360,6 +360,20 @@ func TestTransfer(t *testing.T) {
 	require.NotEqual(t, to, c.leader())
 }
 
+// raft refuses writes while it waits for the one that is to lead, also long after the
+// attempt was given up: a voter that does not answer is not waited for.
+func TestTransferToASilentVoterDoesNotHoldUpWrites(t *testing.T) {
+	c := startCluster(t, nil)
+	leader, silent := c.nodes[c.leader()], c.followers()[0]
+	createTopic(t, leader)
+	c.stop(silent)
+	mustCommit(t, leader, "a", 0)
+	requireCode(t, leader.Transfer(t.Context(), c.configs[silent].NodeID), ops.NoLeader)
+	mustCommit(t, leader, "b", 0)
+	ready(t, c.start(silent))
+	eventually(t, func() bool { return leader.Transfer(t.Context(), c.configs[silent].NodeID) == nil }, "it takes over once it is back")
+}
+
 func TestChangedAddress(t *testing.T) {
 	c := startCluster(t, nil)
 	createTopic(t, c.nodes[c.leader()])

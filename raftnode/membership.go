@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -204,7 +205,11 @@ func (n *Node) removeSelf(ctx context.Context, force bool) error {
 	}
 }
 
-const transferAttempts = 3
+const (
+	transferAttempts = 3
+	// successorLook is how often the one that is to lead is asked how it is.
+	successorLook = 20 * time.Millisecond
+)
 
 // Transfer hands leadership to the node with the id, or to any voter that is up to
 // date when id is empty. Errors: ErrNotLeader; *ops.Error with INVALID_REQUEST, or
@@ -214,6 +219,9 @@ func (n *Node) Transfer(ctx context.Context, id string) error {
 		return ErrNotLeader
 	}
 	to, err := n.successor(id)
+	if err == nil && id != "" {
+		err = n.awaitSuccessor(ctx, to.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -268,6 +276,24 @@ func (n *Node) successor(id string) (raft.Server, error) {
 		return best, ops.Errorf(ops.NoLeader, "no other voter answers")
 	}
 	return best, nil
+}
+
+// awaitSuccessor waits until the voter has just said that it is caught up. raft refuses
+// all writes while it waits for the one that is to lead, and after that was away for
+// long goes on waiting for ten seconds, whatever becomes of the attempt.
+func (n *Node) awaitSuccessor(ctx context.Context, id raft.ServerID) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	for {
+		n.pollMembers(n.ctx)
+		if err := wait(ctx, successorLook); err != nil {
+			return ops.Errorf(ops.NoLeader, "node %s does not answer, or is not caught up", nameOf(id))
+		}
+		if p := n.polls.of(id); p.at.After(began) && p.caughtUp > 0 {
+			return nil
+		}
+	}
 }
 
 // named is another voter by its name.

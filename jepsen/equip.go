@@ -15,6 +15,7 @@ import (
 	"github.com/cpnode/cpnode/jepsen/cluster"
 	"github.com/cpnode/cpnode/jepsen/nemesis"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/purger/objectstore"
 )
 
 func (r *running) binaryPath() string { return filepath.Join(r.dir, checker.BinaryFile) }
@@ -65,10 +66,39 @@ func provideNext(ctx context.Context, target string) error {
 	return cluster.Provide(ctx, "", target, "-tags", cluster.FaultsTag, "-overlay", path)
 }
 
-// equip gives the cluster, which has not run yet, what its faults need. What that
-// leaves behind is taken away by end, when no process is left.
+// Pace of the workers. An object stays longer than a writer goes on trying to commit it:
+// its key is fenced then.
+var pace = []string{
+	"--topic.purger.interval.ms", "1000", "--topic.purger.max.batches.per.cycle", "100",
+	"--file.cleaner.interval.ms", "1000", "--file.cleaner.retention.period.ms", "10000",
+}
+
+// openStore gives the nodes a directory for objects, which their workers clean up.
+func (r *running) openStore() error {
+	dir := filepath.Join(r.dir, checker.ObjectsDir)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	store, err := objectstore.OpenDirectory(dir)
+	if err != nil {
+		return err
+	}
+	r.store = store
+	for _, n := range r.cluster.Nodes {
+		n.Flags = slices.Concat(n.Flags, []string{"--object.store.type", objectstore.TypeDirectory, "--object.store.directory", dir}, pace)
+	}
+	return nil
+}
+
+// equip gives the cluster, which has not run yet, what its faults and clients need. What
+// that leaves behind is taken away by end, when no process is left.
 func (r *running) equip() (end func() error, err error) {
 	end = func() error { return nil }
+	if r.objects {
+		if err := r.openStore(); err != nil {
+			return end, err
+		}
+	}
 	if r.has(nemesis.KindCut) || r.has(nemesis.KindMix) {
 		if err := r.cluster.Interpose(); err != nil {
 			return end, err

@@ -44,6 +44,8 @@ type options struct {
 	operations int
 	nodes      int
 	seed       uint64
+	objects    bool // clients with objects in a store, which the nodes delete
+	brokers    bool // brokers that switch topics over
 }
 
 // operationsPerSecond are recorded when it is not said how many in all.
@@ -69,6 +71,8 @@ func parse(args []string) (o options, err error) {
 	flags.DurationVar(&o.length, "for", 0, "how long faults go on")
 	flags.IntVar(&o.operations, "ops", 0, fmt.Sprintf("operations to record at least; 0: %d a second", operationsPerSecond))
 	flags.IntVar(&o.nodes, "nodes", 3, "nodes of the cluster")
+	flags.BoolVar(&o.objects, "objects", true, "with clients that have topics and objects of their own, which the nodes delete")
+	flags.BoolVar(&o.brokers, "brokers", true, "with brokers that switch topics over")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64N(1e9), "what chooses faults and operations; their times differ all the same")
 	flags.StringVar(&o.binary, "cpnode", "", "binary to run; built from this module when not given")
 	if err := flags.Parse(args); err != nil {

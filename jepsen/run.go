@@ -16,6 +16,7 @@ import (
 	"github.com/cpnode/cpnode/jepsen/nemesis"
 	"github.com/cpnode/cpnode/jepsen/page"
 	"github.com/cpnode/cpnode/jepsen/workload"
+	"github.com/cpnode/cpnode/purger/objectstore"
 )
 
 // nemesisStream sets its random choices apart from those of clients.
@@ -55,7 +56,8 @@ type running struct {
 	cluster  *cluster.Cluster
 	recorder *history.Recorder
 	nemesis  nemesis.Nemesis
-	done     int // faults
+	store    objectstore.Store // nil without objects
+	done     int               // faults
 }
 
 // record runs cluster, clients and faults, from the first start of the nodes until
@@ -101,7 +103,7 @@ func (r *running) extent() string {
 // work lets clients work through all faults, until enough is recorded, and then
 // reads everything from every node.
 func (r *running) work(ctx context.Context) error {
-	config := workload.Config{Readers: workload.ReadersPerNode * r.nodes, Seed: r.seed, Operations: r.recorded(), Duration: r.duration()}
+	config := workload.Config{Readers: workload.ReadersPerNode * r.nodes, Seed: r.seed, Operations: r.recorded(), Duration: r.duration(), Objects: r.store, Brokers: r.brokers}
 	for _, n := range r.cluster.Nodes {
 		config.Nodes = append(config.Nodes, workload.Endpoint{ID: n.ID, URL: n.URL()})
 	}
@@ -119,6 +121,9 @@ func (r *running) work(ctx context.Context) error {
 	load.Start(ctx)
 	err = r.disturb(ctx)
 	load.Stop()
+	if err == nil && r.objects {
+		err = load.AwaitQuiet(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -113,7 +114,22 @@ func (v *Verdict) checkHistory(records []*history.Record, config Config, dir str
 		return nil, err
 	}
 	p.checkHeld(v)
+	if err := v.checkGroups(records, dir); err != nil {
+		return nil, err
+	}
 	return p, p.checkLinearizable(v, config, dir)
+}
+
+// checkGroups does the checks of operations that have a group.
+func (v *Verdict) checkGroups(records []*history.Record, dir string) error {
+	o, err := checkOwned(v, records)
+	if err != nil {
+		return err
+	}
+	if dir != "" {
+		err = o.checkStore(dir)
+	}
+	return errors.Join(err, checkSwitched(v, records))
 }
 
 // checkAnswers holds the answers against each other.

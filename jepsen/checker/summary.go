@@ -47,6 +47,9 @@ func summarize(records []*history.Record, faults []nemesis.Fault, partitions int
 		case r.Stale:
 			name += " (stale)"
 		}
+		if r.Group != "" {
+			name = r.Group + ": " + name
+		}
 		if s.Operations[name] == nil {
 			s.Operations[name] = map[history.Outcome]int{}
 		}
@@ -92,7 +95,7 @@ const interval = 100 * time.Millisecond
 func (s *Summary) writes(records []*history.Record) (acks []int64) {
 	asked, answered := map[int64]bool{}, map[int64]bool{}
 	for _, r := range records {
-		if r.Op != "commit-file" {
+		if r.Op != "commit-file" || r.Group != "" {
 			continue
 		}
 		for i := r.Invoke / int64(interval); i <= r.Return/int64(interval); i++ {

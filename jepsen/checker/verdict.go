@@ -35,6 +35,13 @@ const (
 	CheckFresh        = "linearizable reads are fresh"   // they saw what was known before they began
 	CheckLinearizable = "each partition is linearizable" // some order explains all answers
 	CheckFiles        = "files are clean"                // says cpnode check
+
+	CheckOwned     = "who is alone knows the answer"         // of clients with topics of their own
+	CheckObjects   = "objects of live batches are kept"      // with their bytes
+	CheckLeftovers = "nothing is left over"                  // objects, files and topics, when the workers had time
+	CheckLeaders   = "one leader in an epoch"                // of a partition; it is in the ISR, and epochs grow
+	CheckSwitch    = "a switch goes on"                      // seal and flag stay
+	CheckUnclean   = "no unclean election of a local prefix" // which would lose it
 )
 
 // OK says that everything was decided, and nothing is wrong.

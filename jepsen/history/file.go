@@ -18,7 +18,7 @@ type Recorder struct {
 	mu    sync.Mutex
 	file  *os.File
 	buf   *bufio.Writer
-	count int   // of what was not refused
+	count int   // of what has no group and was not refused
 	err   error // the first; nothing is written after it
 }
 
@@ -45,12 +45,12 @@ func (r *Recorder) Add(record *Record) {
 	if r.err == nil {
 		_, r.err = r.buf.Write(append(line, '\n'))
 	}
-	if record.Outcome != Refused {
+	if record.Outcome != Refused && record.Group == "" {
 		r.count++
 	}
 }
 
-// Count is how many operations were added that were not refused.
+// Count is how many operations without a group were added that were not refused.
 func (r *Recorder) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

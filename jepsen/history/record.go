@@ -9,6 +9,7 @@ package history
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +28,16 @@ const (
 	Unknown Outcome = "unknown" // may have been carried out, or may still be
 )
 
+// Groups of operations that checks of their own judge. What has no group is of clients
+// that share partitions.
+const (
+	GroupObjects = "objects" // topics with objects in a store, each with one client alone
+	GroupSwitch  = "switch"  // brokers, and topics that become diskless
+)
+
 // Record is one operation: a request sent to one node once, and its end.
 type Record struct {
+	Group  string `json:"group,omitempty"`
 	Client int    `json:"client"` // has one operation under way at a time
 	Op     string `json:"op"`     // the operation's name
 	Node   string `json:"node"`   // id of the node that was asked
@@ -50,6 +59,31 @@ type Record struct {
 
 	Request  json.RawMessage `json:"request"`
 	Response json.RawMessage `json:"response,omitempty"` // of an operation that is ok
+}
+
+// ReadObject is what a client does beside the control plane: it reads the object of a
+// batch that it has just been told of. Its request is a found batch.
+const ReadObject = "read-object"
+
+// Object is the answer of ReadObject.
+type Object struct {
+	Found bool   `json:"found"`
+	Size  int64  `json:"size"`
+	Sum   string `json:"sum"` // ObjectSum of its bytes
+}
+
+// ObjectSum tells the bytes of objects apart.
+func ObjectSum(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
+
+// ObjectBytes is what clients put under a key, so that whoever knows key and size knows
+// the bytes.
+func ObjectBytes(key string, size int64) []byte {
+	sum := sha256.Sum256([]byte(key))
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = sum[i%len(sum)]
+	}
+	return data
 }
 
 // Log is the name of a partition in a history.

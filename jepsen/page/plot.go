@@ -80,7 +80,7 @@ func (p *plot) faults(all []nemesis.Fault) {
 func (p *plot) latencies(records []*history.Record) [][]time.Duration {
 	all := make([][]time.Duration, p.length/p.slot+1)
 	for _, r := range records {
-		if i := r.Return / p.slot; r.Op == "commit-file" && r.Outcome == history.OK && i < int64(len(all)) {
+		if i := r.Return / p.slot; r.Op == "commit-file" && r.Group == "" && r.Outcome == history.OK && i < int64(len(all)) {
 			all[i] = append(all[i], time.Duration(r.Return-r.Invoke))
 		}
 	}

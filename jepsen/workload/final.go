@@ -20,6 +20,16 @@ func (w *Workload) ReadAll(ctx context.Context, index uint64) error {
 		if err := w.readAll(ctx, node, history.Record{Stale: true, MinIndex: index, Final: true}); err != nil {
 			return err
 		}
+		if w.config.Objects != nil {
+			if err := w.readOwned(ctx, node, index); err != nil {
+				return err
+			}
+		}
+		if w.config.Brokers {
+			if err := w.ensemble.readAll(ctx, node, index); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/jepsen/history"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/purger/objectstore"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -26,6 +27,11 @@ type Config struct {
 	// Operations is how many are meant to be recorded, within Duration.
 	Operations int
 	Duration   time.Duration
+	// Objects is where clients with topics of their own keep objects, which the nodes
+	// delete; nil: there are no such clients.
+	Objects objectstore.Store
+	// Brokers lets brokers register and switch topics over.
+	Brokers bool
 }
 
 // Endpoint is a node that answers.
@@ -63,6 +69,9 @@ type Workload struct {
 	clients sync.WaitGroup
 	working sync.RWMutex // read-locked by every operation of a client
 	created uint64       // index at which the topic was made
+
+	owners   []*owner
+	ensemble *ensemble // of brokers, nil without
 
 	mu    sync.Mutex
 	nodes []target   // replaced as a whole
@@ -146,6 +155,16 @@ func (w *Workload) Start(ctx context.Context) {
 	for i := range w.config.Readers {
 		c := &reader{client: w.client(writers + i), number: i}
 		w.clients.Go(func() { c.run(ctx) })
+	}
+	if w.config.Objects != nil {
+		for i := range owners {
+			o := newOwner(w, i)
+			w.owners = append(w.owners, o)
+			w.clients.Go(func() { o.run(ctx) })
+		}
+	}
+	if w.config.Brokers {
+		w.startBrokers(ctx)
 	}
 }
 

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,7 +17,16 @@ type switched struct {
 	name  string
 	seen  []sighted
 	acts  []acted
+	flags []flagAsked
 	final []sighted // by the nodes, at the end
+}
+
+// flagAsked is a request for the flag that may have been carried out: remote storage
+// held all up to highest.
+type flagAsked struct {
+	line    int
+	record  *history.Record
+	highest int64
 }
 
 // sighted is the partition in one answer.
@@ -59,7 +69,7 @@ func checkSwitched(v *Verdict, records []*history.Record) error {
 		if unexpected[r.Error] && r.Outcome == history.Refused && r.Error != ops.StorageFull {
 			v.fail(CheckAnswers, []int{i + 1}, "%s answered %s: %s", r.Op, r.Error, r.Message)
 		}
-		if err := addSwitched(of, i+1, r); err != nil {
+		if err := errors.Join(addSwitched(of, i+1, r), addFlag(of, i+1, r)); err != nil {
 			return fmt.Errorf("line %d: %w", i+1, err)
 		}
 	}
@@ -116,12 +126,24 @@ func addSwitched(of func(store.TopicID, int32) *switched, line int, r *history.R
 	return nil
 }
 
+func addFlag(of func(store.TopicID, int32) *switched, line int, r *history.Record) error {
+	if r.Op != "commit-prefix-in-remote-storage" || r.Outcome == history.Refused {
+		return nil
+	}
+	return decoded(r, func(q *ops.CommitPrefixInRemoteStorageRequest, _ *ops.CommitPrefixInRemoteStorageResponse) {
+		c := q.Requests[0]
+		s := of(c.TopicID, c.Partition)
+		s.flags = append(s.flags, flagAsked{line, r, c.HighestRemoteOffset})
+	})
+}
+
 func (s *switched) check(v *Verdict) {
 	slices.SortStableFunc(s.seen, func(a, b sighted) int { return cmp.Compare(a.record.AppliedIndex, b.record.AppliedIndex) })
 	s.checkOrder(v)
 	s.checkLeaders(v)
 	s.checkActs(v)
 	s.checkFresh(v)
+	s.checkFlag(v)
 	for _, f := range s.final[min(1, len(s.final)):] {
 		if !f.same(&s.final[0]) {
 			v.fail(CheckReplicas, []int{s.final[0].line, f.line}, "%s: nodes %s and %s describe it differently at the end", s.name, s.final[0].record.Node, f.record.Node)
@@ -179,6 +201,29 @@ func (s *switched) checkActs(v *Verdict) {
 				v.fail(CheckUnclean, []int{s.seen[i-1].line, a.line, p.line}, "%s: a leader was chosen from outside the ISR while the prefix was on local disks only: %s", s.name, p)
 			}
 		}
+	}
+}
+
+// checkFlag checks that where the flag was seen somebody had asked for it who had all
+// below the seal in remote storage.
+func (s *switched) checkFlag(v *Verdict) {
+	for i := range s.seen {
+		p := &s.seen[i]
+		if !p.ClassicPrefixInRemoteStorage {
+			continue
+		}
+		var early []int
+		for _, f := range s.flags {
+			if f.record.Invoke >= p.record.Return {
+				continue
+			}
+			if f.highest >= p.ClassicToDisklessStartOffset-1 {
+				return
+			}
+			early = append(early, f.line)
+		}
+		v.fail(CheckEarlyFlag, append(early, p.line), "%s: nobody had all below the seal in remote storage: %s", s.name, p)
+		return
 	}
 }
 

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -74,6 +75,12 @@ func TestSwitched(t *testing.T) {
 			change(s.records[5], func(a *ops.ElectLeaderResponse) { a.Error = ops.None })
 			s.records[5].Index = 3
 		}, CheckUnclean, []int{3, 5, 6}},
+		"flag before its time": {func(s *script) {
+			var q ops.CommitPrefixInRemoteStorageRequest
+			require.NoError(t, json.Unmarshal(s.records[6].Request, &q))
+			q.Requests[0].HighestRemoteOffset--
+			s.records[6].Request = encode(&q)
+		}, CheckEarlyFlag, []int{7, 8}},
 		"linearizable read from before": {func(s *script) {
 			change(s.records[7], func(a *ops.DescribePartitionsResponse) { a.Responses[0] = described(ops.StateSwitchPending, 1, 1, -2) })
 			s.records[7].AppliedIndex = 2

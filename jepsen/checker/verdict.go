@@ -41,6 +41,7 @@ const (
 	CheckLeftovers = "nothing is left over"                  // objects, files and topics, when the workers had time
 	CheckLeaders   = "one leader in an epoch"                // of a partition; it is in the ISR, and epochs grow
 	CheckSwitch    = "a switch goes on"                      // seal and flag stay
+	CheckEarlyFlag = "no flag before its time"               // the prefix is in remote storage then
 	CheckUnclean   = "no unclean election of a local prefix" // which would lose it
 )
 

@@ -117,5 +117,8 @@ func (b bug) with(ctx context.Context, dir, overlay string) (*exec.Cmd, error) {
 		return exec.CommandContext(ctx, filepath.Join(dir, "tour"), append([]string{"--hold", "200ms"}, args...)...), err
 	}
 	load := []string{"--count", fmt.Sprint(b.faults), "--ops", fmt.Sprint(b.faults * operationsPerFault)}
+	if !b.everyone {
+		load = append(load, "--objects=false", "--brokers=false")
+	}
 	return exec.CommandContext(ctx, filepath.Join(dir, "jepsen"), append(load, args...)...), err
 }

@@ -16,7 +16,9 @@ type bug struct {
 	// found by processes under so many faults, by the simulator within so many seeds, or
 	// where both are 0 by the tour of membership
 	faults, seeds int
-	says          string
+	// everyone: also by clients with objects and brokers, not only those who share partitions
+	everyone bool
+	says     string
 }
 
 func (b bug) change() overlay.Change { return overlay.Change{File: b.file, Old: b.old, New: b.new} }
@@ -71,6 +73,21 @@ var bugs = []bug{
 		name: "a file's references not counted down",
 		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount > 0 {",
 		faults: 6, says: checker.CheckFiles,
+	},
+	{
+		name: "a file goes with its first batch",
+		file: "store/files.go", old: "if s.value.BatchCount--; s.value.BatchCount > 0 {", new: "if s.value.BatchCount--; s.value.BatchCount > 1 {",
+		faults: 15, everyone: true, says: checker.CheckObjects,
+	},
+	{
+		name: "another leader in the same epoch, seen by brokers",
+		file: "ops/partition.go", old: "if newEpoch || r.Leader != p.reg.Leader {", new: "if newEpoch {",
+		faults: 8, everyone: true, says: checker.CheckLeaders,
+	},
+	{
+		name: "flag before the prefix is in remote storage",
+		file: "ops/commit_prefix_in_remote_storage.go", old: "return r.HighestRemoteOffset >= seal-1 ||", new: "return r.HighestRemoteOffset >= 0 ||",
+		faults: 8, everyone: true, says: checker.CheckEarlyFlag,
 	},
 	{
 		name: "a wiped node takes itself for the one that it was",

@@ -19,6 +19,7 @@ const (
 	brokerPause    = 150 * time.Millisecond
 	brokerDiesOf   = 0.01 // chance at each look
 	cleanChance    = 0.7  // that a broker which comes back has kept its disks
+	earlyChance    = 0.5  // a flag is asked for too early
 	nextTopicAfter = 0.03 // chance at each look of the operator, once a topic is switched
 	giveUpTopic    = 0.01 // the same before: its replicas may all be gone
 )
@@ -248,14 +249,19 @@ func (b *broker) work(ctx context.Context) {
 // seal ends the classic log somewhere.
 func (b *broker) seal(ctx context.Context, p *ops.DescribedPartition) {
 	once(ctx, &b.client, &history.Record{Op: "commit-seal"}, api.ControlPlane.CommitSeal, &ops.CommitSealRequest{Requests: []ops.CommitSeal{{
-		TopicID: p.TopicID, Partition: p.Partition, BrokerID: b.broker, LeaderEpoch: p.LeaderEpoch, DisklessStartOffset: 1 + b.random.Int64N(1000), ProducerStates: []ops.ProducerState{},
+		TopicID: p.TopicID, Partition: p.Partition, BrokerID: b.broker, LeaderEpoch: p.LeaderEpoch, DisklessStartOffset: 2 + b.random.Int64N(1000), ProducerStates: []ops.ProducerState{},
 	}}})
 }
 
-// flag says that the prefix is in remote storage.
+// flag says that the prefix is in remote storage, now and then but for its last record,
+// which must be refused.
 func (b *broker) flag(ctx context.Context, p *ops.DescribedPartition) {
+	highest := p.ClassicToDisklessStartOffset - 1
+	if b.chance(earlyChance) {
+		highest--
+	}
 	once(ctx, &b.client, &history.Record{Op: "commit-prefix-in-remote-storage"}, api.ControlPlane.CommitPrefixInRemoteStorage, &ops.CommitPrefixInRemoteStorageRequest{Requests: []ops.CommitPrefix{{
-		TopicID: p.TopicID, Partition: p.Partition, BrokerID: b.broker, LeaderEpoch: p.LeaderEpoch, HighestRemoteOffset: p.ClassicToDisklessStartOffset - 1,
+		TopicID: p.TopicID, Partition: p.Partition, BrokerID: b.broker, LeaderEpoch: p.LeaderEpoch, HighestRemoteOffset: highest,
 	}}})
 }
 

@@ -32,15 +32,18 @@ func TestEnforceRetention(t *testing.T) {
 
 // The parts go by the clock of the first: what ages while they run stays.
 func TestRetentionKeepsItsCutOff(t *testing.T) {
-	n := play(t, rows(1), createA, commit("k", batch(0, 500), batch(0, 600), batch(0, 700)))
-	w := &ops.EnforceRetentionRequest{Requests: []ops.EnforceRetention{{TopicID: topicID(t, "@a"), RetentionBytes: -1, RetentionMs: 1350}}}
+	n := play(t, rows(1), createA, commit("k", batch(0, 500), batch(0, 600), batch(0, 700), batch(1, 600), batch(1, 700)))
+	w := &ops.EnforceRetentionRequest{Requests: []ops.EnforceRetention{
+		{TopicID: topicID(t, "@a"), RetentionBytes: -1, RetentionMs: 1350},
+		{TopicID: topicID(t, "@a"), Partition: 1, RetentionBytes: -1, RetentionMs: 1350}}}
 	nowMs := int64(2000)
 	out, err := ops.Run(w, n.settings, n.store.View, func() int64 { return nowMs }, func(cmd ops.Command) (any, error) {
 		nowMs += 1000
 		return n.propose(cmd, nowMs)
 	})
 	require.NoError(t, err)
-	require.Equal(t, 2, out.Parts)
+	require.Equal(t, 3, out.Parts)
 	require.Equal(t, &ops.EnforceRetentionResponse{Responses: []ops.EnforcedRetention{
-		{TopicID: topicID(t, "@a"), Error: ops.None, BatchesDeleted: 2, BytesDeleted: 200, LogStartOffset: 20}}}, out.Answer)
+		{TopicID: topicID(t, "@a"), Error: ops.None, BatchesDeleted: 2, BytesDeleted: 200, LogStartOffset: 20},
+		{TopicID: topicID(t, "@a"), Partition: 1, Error: ops.None, BatchesDeleted: 1, BytesDeleted: 100, LogStartOffset: 10}}}, out.Answer)
 }

@@ -129,6 +129,16 @@ var nodeMutations = []mutation{
 		pkg: "./ops", run: "TestRetentionKeepsItsCutOff",
 	},
 	{
+		name: "a look at the state before each part of a drain",
+		file: "ops/run.go", old: "ok && parts > 0", new: "ok && parts < 0",
+		pkg: "./ops", run: "TestDrainLooksAtTheStateOnce",
+	},
+	{
+		name: "drains give no way",
+		file: "raftnode/pace.go", old: "if p.number == latest {", new: "if p.number == latest || true {",
+		pkg: "./raftnode", run: "TestPacer",
+	},
+	{
 		name: "clock without a floor",
 		file: "ops/entry.go", old: "max(e.NowMs, tx.Meta().LastClockMs), tx.Changes()", new: "e.NowMs, tx.Changes()",
 		pkg: "./ops", run: "TestClockNeverGoesBack",

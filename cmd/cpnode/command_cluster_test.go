@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
 )
 
 // A node joins, leads and leaves; a cluster without a leader still says what is
@@ -16,7 +18,7 @@ func TestClusterVerbs(t *testing.T) {
 	c := testCluster(t)
 	endpoints := "--endpoints=" + c.nodes[0].url + "," + c.nodes[1].url + "," + c.nodes[2].url
 	out := mustRun(t, "cluster", "status", endpoints)
-	require.Regexp(t, `^cluster [0-9a-f]{32}, term \d+, feature level 1, tolerates 1 more failure\nNAME +ROLE +LEADER`, out)
+	require.Regexp(t, fmt.Sprintf(`^cluster [0-9a-f]{32}, term \d+, feature level %d, tolerates 1 more failure\nNAME +ROLE +LEADER`, ops.FeatureLevel), out)
 	require.Len(t, grep(strings.Split(out, "\n"), " voter "), 3)
 	require.Len(t, grep(strings.Split(out, "\n"), " * "), 1)
 

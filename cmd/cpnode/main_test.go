@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -132,7 +133,7 @@ func TestHelpHasExamples(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	require.Contains(t, mustRun(t, "version"), "feature level 1")
+	require.Contains(t, mustRun(t, "version"), fmt.Sprintf("feature level %d", ops.FeatureLevel))
 	require.Contains(t, mustRun(t, "version", "-o", "json"), `"state_layout": 1`)
 }
 

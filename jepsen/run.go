@@ -35,17 +35,24 @@ func run(ctx context.Context, o options, out io.Writer) (report *checker.Report,
 		return nil, err
 	}
 	if err := r.record(ctx); err != nil {
-		return nil, fmt.Errorf("%w; seed %d, see the logs in %s", err, o.seed, o.dir)
+		err = fmt.Errorf("%w; seed %d, see the logs in %s", err, o.seed, o.dir)
+		_, judged := r.judge(ctx) // what was recorded until then may say why
+		return nil, errors.Join(err, judged)
 	}
-	report, err = checker.Check(ctx, o.dir, checker.DefaultConfig())
+	return r.judge(ctx)
+}
+
+// judge judges what was recorded, and leaves the verdict.
+func (r *running) judge(ctx context.Context) (*checker.Report, error) {
+	report, err := checker.Check(ctx, r.dir, checker.DefaultConfig())
 	if err != nil {
 		return nil, err
 	}
-	if err := report.Print(out); err != nil {
+	if err := report.Print(r.out); err != nil {
 		return nil, err
 	}
-	path, err := page.Write(o.dir, o.seed, report)
-	fmt.Fprintln(out, "page:", path)
+	path, err := page.Write(r.dir, r.seed, report)
+	fmt.Fprintln(r.out, "page:", path)
 	return report, err
 }
 

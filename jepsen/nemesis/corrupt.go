@@ -50,7 +50,7 @@ func (n *Nemesis) corruptState(ctx context.Context, f *Fault, victim *cluster.No
 }
 
 // corruptLog changes one byte of the raft log. What of it can be trusted nobody knows,
-// so the node comes back empty, as the operator is told.
+// so the node comes back empty, as the operator is told, and learns before it votes.
 func (n *Nemesis) corruptLog(ctx context.Context, f *Fault, victim *cluster.Node) error {
 	path, written, err := largest(filepath.Join(victim.Dir, "raft.wal"))
 	if err != nil {
@@ -68,7 +68,10 @@ func (n *Nemesis) corruptLog(ctx context.Context, f *Fault, victim *cluster.Node
 	if err := victim.Wipe(); err != nil {
 		return err
 	}
-	return victim.Start()
+	if err := victim.Start(); err != nil {
+		return err
+	}
+	return n.awaitVote(ctx, victim)
 }
 
 // largest is the file of a directory in which most bytes were written: up to the last

@@ -143,12 +143,23 @@ func (n *Nemesis) join(ctx context.Context, node *cluster.Node) error {
 	if err != nil {
 		return err
 	}
+	return n.awaitVote(ctx, node)
+}
+
+// awaitVote waits until the node votes, and nobody else of its name.
+func (n *Nemesis) awaitVote(ctx context.Context, node *cluster.Node) error {
 	return n.admin(ctx, node.ID+" to vote", func(ctx context.Context, c *api.Client) error {
 		s, err := c.ClusterStatus(ctx, &api.ClusterStatusRequest{})
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(s.Members, func(m api.MemberStatus) bool { return m.NodeID == node.ID && m.Role == "voter" && m.Reachable }) {
+		lines, votes := 0, false
+		for _, m := range s.Members {
+			if m.NodeID == node.ID {
+				lines, votes = lines+1, m.Role == "voter" && m.Reachable
+			}
+		}
+		if lines != 1 || !votes {
 			return errors.New("it does not yet")
 		}
 		return nil

@@ -87,7 +87,7 @@ var bugs = []bug{
 	{
 		name: "flag before the prefix is in remote storage",
 		file: "ops/commit_prefix_in_remote_storage.go", old: "return r.HighestRemoteOffset >= seal-1 ||", new: "return r.HighestRemoteOffset >= 0 ||",
-		faults: 8, everyone: true, says: checker.CheckEarlyFlag,
+		faults: 15, everyone: true, says: checker.CheckEarlyFlag,
 	},
 	{
 		name: "a wiped node takes itself for the one that it was",

@@ -16,11 +16,12 @@ const (
 	brokers        = 3
 	firstBroker    = 2000 // its client id
 	switchedLogs   = 2    // of each topic
-	brokerPause    = 150 * time.Millisecond
+	brokerPause    = 100 * time.Millisecond
 	brokerDiesOf   = 0.01 // chance at each look
 	cleanChance    = 0.7  // that a broker which comes back has kept its disks
+	flagChance     = 0.5  // a flag that is due is asked for at this look
 	earlyChance    = 0.5  // a flag is asked for too early
-	nextTopicAfter = 0.03 // chance at each look of the operator, once a topic is switched
+	nextTopicAfter = 0.3  // chance at each look of the operator, once a topic is switched
 	giveUpTopic    = 0.01 // the same before: its replicas may all be gone
 )
 
@@ -236,7 +237,7 @@ func (b *broker) work(ctx context.Context) {
 		case ops.StateSwitchPending:
 			b.seal(ctx, p)
 		case ops.StatePrefixWaitingForUpload:
-			if b.chance(0.2) {
+			if b.chance(flagChance) {
 				b.flag(ctx, p)
 			}
 		}

@@ -125,8 +125,12 @@ func (r *running) work(ctx context.Context) error {
 	if _, err := r.cluster.Settle(ctx); err != nil {
 		return err
 	}
-	load.Start(ctx)
-	err = r.disturb(ctx)
+	working, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	load.Start(working)
+	if err = r.disturb(ctx); err != nil {
+		giveUp() // nobody may answer any more
+	}
 	load.Stop()
 	if err == nil && r.objects {
 		err = load.AwaitQuiet(ctx)

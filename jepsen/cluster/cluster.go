@@ -121,10 +121,14 @@ func (c *Cluster) Close() {
 	}
 }
 
-// Leader waits until a node leads, which a read that a majority confirmed says.
+// Leader waits until a node leads, which a read that a majority confirmed says. Its error
+// may be a node that has ended by itself.
 func (c *Cluster) Leader(ctx context.Context) (leader *Node, err error) {
 	return leader, Eventually(ctx, "a leader", func() (bool, error) {
 		for _, n := range c.Nodes {
+			if err := n.endedByItself(); err != nil {
+				return false, err
+			}
 			info, err := n.Ask(ctx)
 			if err == nil {
 				leader = c.Node(info.Leader)

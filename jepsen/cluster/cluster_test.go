@@ -51,6 +51,8 @@ func TestNode(t *testing.T) {
 	n.Flags = []string{"--no-such-flag"}
 	n.Kill()
 	require.ErrorContains(t, c.Start(t.Context()), "unknown flag")
+	_, err = c.Leader(t.Context())
+	require.ErrorContains(t, err, "unknown flag")
 }
 
 func create(t *testing.T, n *Node) {

@@ -74,10 +74,8 @@ func (n *Node) NotReady(ctx context.Context) (reason string, err error) {
 	if n.process == nil {
 		return "", n.down()
 	}
-	select {
-	case <-n.exited:
-		return "", n.ended()
-	default:
+	if err := n.endedByItself(); err != nil {
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -109,6 +107,19 @@ func (n *Node) Move() (err error) {
 	}
 	n.RaftAddr, err = freeAddr()
 	return err
+}
+
+// endedByItself is the error of a node that was started, and has ended; nil of others.
+func (n *Node) endedByItself() error {
+	if n.process == nil {
+		return nil
+	}
+	select {
+	case <-n.exited:
+		return n.ended()
+	default:
+		return nil
+	}
 }
 
 // ended is the error of a node that ended by itself, with the end of its log.

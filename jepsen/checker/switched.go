@@ -187,10 +187,13 @@ func (s *switched) checkLeaders(v *Verdict) {
 }
 
 // checkActs holds what was carried out at an index against what was seen before and
-// after it.
+// after it. What was answered because it stood already has no index.
 func (s *switched) checkActs(v *Verdict) {
 	for _, a := range s.acts {
 		at := a.record.Index
+		if at == 0 {
+			continue
+		}
 		i, _ := slices.BinarySearchFunc(s.seen, at, func(p sighted, at uint64) int { return cmp.Compare(p.record.AppliedIndex, at) })
 		if i < len(s.seen) {
 			p := &s.seen[i]

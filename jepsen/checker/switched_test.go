@@ -62,6 +62,7 @@ func TestSwitched(t *testing.T) {
 		lines []int
 	}{
 		"holds":                     {func(*script) {}, "", nil},
+		"a flag that stood already": {func(s *script) { s.records[6].Index = 0 }, "", nil},
 		"two lead in one epoch":     {see(5, func(p *ops.DescribedPartition) { p.Leader = 1 }), CheckLeaders, []int{3, 5}},
 		"leader outside of the ISR": {see(5, func(p *ops.DescribedPartition) { p.ISR = []int32{1} }), CheckLeaders, []int{5}},
 		"epoch goes back":           {see(8, func(p *ops.DescribedPartition) { p.LeaderEpoch = 0 }), CheckLeaders, []int{5, 8}},

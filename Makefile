@@ -3,6 +3,7 @@
 
 PACKAGES ?= ./...
 FUZZTIME ?= 30s
+SHARE    ?= 0/1
 LINTER   := bin/golangci-lint
 
 help:
@@ -37,7 +38,7 @@ golden: build
 
 # Breaks the code in one place after the other; a named test must notice each time.
 mutants:
-	go run ./internal/mutants
+	go run ./internal/mutants -share $(SHARE)
 
 bench:
 	go test -run '^$$' -bench . -benchmem $(PACKAGES)

@@ -1,7 +1,7 @@
 // Command mutants breaks the code in one place after the other and runs the test
 // that must notice. A mutation that survives means that a rule has no test.
 //
-//	go run ./internal/mutants [-only NAME] [-j 2]
+//	go run ./internal/mutants [-only NAME] [-share 0/3] [-j 2]
 //
 // Nothing in the tree is changed: the wrong file is laid over it (go build -overlay).
 package main
@@ -26,9 +26,14 @@ const testTimeout = 2 * time.Minute
 
 func main() {
 	only := flag.String("only", "", "run the mutations whose name contains this")
+	share := flag.String("share", "0/1", "run only every so many of them: 1/3 is the second and each third after it")
 	jobs := flag.Int("j", 2, "mutations at a time")
 	flag.Parse()
-	ok, err := run(context.Background(), *only, *jobs)
+	chosen, err := choose(*only, *share)
+	ok := false
+	if err == nil {
+		ok, err = run(context.Background(), chosen, *jobs)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 	}
@@ -37,19 +42,27 @@ func main() {
 	}
 }
 
+// choose is the mutations of a share whose name contains only.
+func choose(only, share string) (chosen []mutation, err error) {
+	var at, of int
+	if _, err := fmt.Sscanf(share, "%d/%d", &at, &of); err != nil || at < 0 || at >= of {
+		return nil, fmt.Errorf("share: %q is not K/N with K below N", share)
+	}
+	for i, m := range mutations {
+		if i%of == at && strings.Contains(m.name, only) {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen, nil
+}
+
 // run says whether every mutation was noticed; the error, that it could not tell.
-func run(ctx context.Context, only string, jobs int) (bool, error) {
+func run(ctx context.Context, chosen []mutation, jobs int) (bool, error) {
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(dir)
-	var chosen []mutation
-	for _, m := range mutations {
-		if strings.Contains(m.name, only) {
-			chosen = append(chosen, m)
-		}
-	}
 	killed := make([]bool, len(chosen))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(jobs)

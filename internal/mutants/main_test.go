@@ -24,7 +24,9 @@ func TestOneMutationIsKilled(t *testing.T) {
 		t.Skip("-short: builds a package twice")
 	}
 	t.Chdir("../..")
-	ok, err := run(t.Context(), "checksum of a row", 1)
+	chosen, err := choose("checksum of a row", "0/1")
+	require.NoError(t, err)
+	ok, err := run(t.Context(), chosen, 1)
 	require.NoError(t, err)
 	require.True(t, ok)
 
@@ -33,4 +35,20 @@ func TestOneMutationIsKilled(t *testing.T) {
 	killed, err := harmless.try(t.Context(), newBinaries(t.TempDir()), t.TempDir()+"/1")
 	require.NoError(t, err)
 	require.False(t, killed, "the code as it is cannot fail its test")
+}
+
+// Every mutation is in one share.
+func TestShares(t *testing.T) {
+	for _, share := range []string{"", "1", "3/3", "-1/3"} {
+		_, err := choose("", share)
+		require.ErrorContains(t, err, "share", share)
+	}
+	count := 0
+	for _, share := range []string{"0/3", "1/3", "2/3"} {
+		chosen, err := choose("", share)
+		require.NoError(t, err)
+		require.InDelta(t, len(mutations)/3, len(chosen), 1)
+		count += len(chosen)
+	}
+	require.Equal(t, len(mutations), count)
 }

@@ -51,7 +51,7 @@ var sections = []section{
 	{"Retention enforcer", "", []string{"retention_enforcer"}},
 	{"Consolidation pruner", "", []string{"consolidation_pruner"}},
 	{"Expirers", "Kinds: producers, fences and replays.", []string{"expirer"}},
-	{"Cross-tier reporter", "In a broker that embeds it, not in `cpnode serve`.", []string{"cross_tier_reporter"}},
+	{"Cross-tier reporter", "On the leader, fed by `report-remote-offsets`; a broker may run one of its own.", []string{"cross_tier_reporter"}},
 	{"Switch", "Those of partitions and deletions on a broker come from the gate that it embeds, not from `cpnode serve`.", []string{"switch"}},
 	{"hashicorp/raft", "What the raft library measures of itself, of the whole process (package `raftnode/raftmetrics`). For finding causes; there is no promise that these stay.", []string{"hashicorp_raft"}},
 	{"Others", "", []string{""}},

@@ -47,6 +47,10 @@ func topicCreateCommand() *cobra.Command {
 			return err
 		}
 		created := answer.Topics[0]
+		if created.Error == ops.InvalidRequest {
+			return fmt.Errorf("topic %s: %s: the name is not legal in Kafka, or there are more partitions than topic.max.partitions; or the topic is known and classic, deleted, "+
+				"under another name, or with another diskless.enable or remote.storage.enable", args[0], created.Error)
+		}
 		if err := refused("topic "+args[0], created.Error); err != nil {
 			return err
 		}
@@ -148,6 +152,9 @@ func describeTopic(ctx context.Context, client *api.Client, nameOrID string) (*o
 	}
 	if err != nil {
 		return nil, err
+	}
+	if topic.Error == ops.UnknownTopicOrPartition {
+		return nil, fmt.Errorf("topic %s: %s; `%s topic list` shows those there are", nameOrID, topic.Error, program)
 	}
 	return topic, refused("topic "+nameOrID, topic.Error)
 }

@@ -18,9 +18,11 @@ func workerRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Carry out one cycle of a worker of the leader now",
-		Long: `Waits for a cycle that is under way, carries out one more and prints what it did. A
-name that no worker has is refused with those there are. Exits 1 when the cycle failed,
-also after it did something.`,
+		Long: `Waits for a cycle that is under way, carries out one more and prints what it did.
+NAME is topic-purger, file-cleaner (where there is an object store),
+consolidation-pruner, cross-tier-reporter, retention-enforcer, producer-expirer,
+fence-expirer or replay-expirer. Exits 1 when the cycle failed, also after it did
+something.`,
 		Example: `  cpnode worker run topic-purger
   cpnode worker run file-cleaner -o json`,
 		Args: exactly(1),

@@ -60,7 +60,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef("%s: unknown command %q%s", cmd.CommandPath(), args[0], wire.Suggest(args[0], names))
+	return usagef("unknown command %q%s", args[0], wire.Suggest(args[0], names))
 }
 
 // exactly checks the number of arguments, which are named in a command's Use.

@@ -45,6 +45,9 @@ func startWorkers(c config.Config, node *raftnode.Node, plane *api.Embedded, obj
 		start(w, "file-cleaner", purger.NewFileCleaner(c.FileCleaner, plane, objects, deps), cleanTotals)
 	} else {
 		logger.Info("objects are not deleted: object.store.type is none")
+		w.once["file-cleaner"] = func(context.Context) ([]api.WorkerTotal, error) {
+			return nil, ops.Errorf(ops.InvalidRequest, "worker: file-cleaner has no object store; give object.store.type to all nodes, and restart them")
+		}
 	}
 	plane.SetWorkers(api.Workers{
 		RunOnce:             w.once,

@@ -154,5 +154,5 @@ func TestWorkersRunOnRequest(t *testing.T) {
 		require.Contains(t, mustRun(t, "worker", "run", name, "--endpoints", n.url), "TOTAL")
 	}
 	_, err = n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: "file-cleaner"})
-	require.ErrorContains(t, err, `"file-cleaner" is none of consolidation-pruner`, "there is no object store")
+	require.ErrorContains(t, err, "file-cleaner has no object store; give object.store.type")
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
 // background produces, and consumes from the beginning to the end on each broker, again and
-// again, until finish, which returns what became of it. The first error ends the context.
-func (p *producer) background(ctx context.Context) (busy context.Context, finish func() error) {
+// again, until finish, which adds what became of it to an error. The first error ends the context.
+func (p *producer) background(ctx context.Context) (busy context.Context, finish func(error) error) {
 	busy, cancel := context.WithCancelCause(ctx)
 	produce, consume := make(chan struct{}), make(chan struct{})
 	var producing, consuming sync.WaitGroup
@@ -23,14 +24,17 @@ func (p *producer) background(ctx context.Context) (busy context.Context, finish
 			}
 		})
 	}
-	return busy, func() error {
+	return busy, func(err error) error {
 		close(produce)
 		producing.Wait()
 		close(consume)
 		consuming.Wait()
-		err := context.Cause(busy)
+		cause := context.Cause(busy)
 		cancel(nil)
-		return err
+		if errors.Is(err, cause) {
+			return err // which says it already
+		}
+		return errors.Join(err, cause)
 	}
 }
 

@@ -202,7 +202,11 @@ func (c *cluster) until(ctx context.Context, what string, holds func() (bool, er
 			return failed
 		}
 		if pause(ctx, retryPause) != nil {
-			return fmt.Errorf("waiting until %s: %w", what, errors.Join(context.Cause(ctx), err))
+			cause := context.Cause(ctx)
+			if errors.Is(err, cause) {
+				err = nil // it says nothing more
+			}
+			return fmt.Errorf("waiting until %s: %w", what, errors.Join(cause, err))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (c *cluster) tryKillAt(ctx context.Context, point string, random *rand.Rand
 	if err == nil {
 		err = c.prefixDeleted(busy, p.ref)
 	}
-	if err := errors.Join(err, finish()); err != nil {
+	if err := finish(err); err != nil {
 		return false, err
 	}
 	if err := p.send(ctx, 10, 1); err != nil {

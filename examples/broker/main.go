@@ -149,6 +149,9 @@ func runSeed(ctx context.Context, dir string, seed uint64, o options, output io.
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	c.say("seed %d: three brokers started", seed)
+	if o.noRemoteBytes {
+		c.say("remote storage keeps no bytes: the run must fail where it reads them")
+	}
 	if err := c.stories(ctx, o, rand.New(rand.NewPCG(seed, 0))); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (c *cluster) once(ctx context.Context) error {
 	if err == nil {
 		err = c.prefixDeleted(busy, p.ref)
 	}
-	if err := errors.Join(err, finish()); err != nil {
+	if err := finish(err); err != nil {
 		return err
 	}
 	c.say("every broker has deleted its prefix; %d records acknowledged, %d of them diskless", p.next.Load(), p.next.Load()-seal)

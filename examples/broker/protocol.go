@@ -85,6 +85,21 @@ type statusAnswer struct {
 	PrefixSegments int
 }
 
+func (s *statusAnswer) String() string {
+	text := string(s.State)
+	if s.Leader {
+		text += ", leads"
+	}
+	if !s.Serving {
+		text += ", does not serve"
+	}
+	if s.Offline != "" {
+		text += ", offline: " + s.Offline
+	}
+	return fmt.Sprintf("%s, offsets %d to %d (local from %d), high watermark %d, in remote storage up to %d, %d local segments of the prefix", text,
+		s.LogStart, s.End, s.LocalLogStart, s.HighWatermark, s.HighestRemote, s.PrefixSegments)
+}
+
 // copyingRequest lets the broker copy segments to remote storage, or not; while it does not,
 // it keeps what it has of a prefix.
 type copyingRequest struct{ On bool }
@@ -120,9 +135,9 @@ func call[A any](ctx context.Context, addr, verb string, request any) (answer A,
 	case err != nil:
 		return answer, fmt.Errorf("%w: %w", errAgain, err)
 	case response.StatusCode == http.StatusServiceUnavailable:
-		return answer, fmt.Errorf("%w: %s", errAgain, text)
+		return answer, fmt.Errorf("%w: %s", errAgain, bytes.TrimSpace(text))
 	case response.StatusCode != http.StatusOK:
-		return answer, fmt.Errorf("%s: %s", verb, text)
+		return answer, fmt.Errorf("%s: %s", verb, bytes.TrimSpace(text))
 	}
 	return answer, json.Unmarshal(text, &answer)
 }

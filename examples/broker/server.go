@@ -69,7 +69,7 @@ func statusOf(err error) int {
 func (b *broker) consume(ctx context.Context, r consumeRequest) (a consumeAnswer, err error) {
 	result, err := b.gate.Read(ctx, switchover.ReadRequest{Ref: r.Ref, Offset: r.Offset, MaxBytes: fetchBytes, Replica: switchover.Consumer})
 	if err != nil {
-		return a, fmt.Errorf("consume at offset %d: %w", r.Offset, err)
+		return a, fmt.Errorf("at offset %d: %w", r.Offset, err)
 	}
 	a.Tier = result.Tier
 	for i := range result.Batches {

@@ -88,7 +88,7 @@ func (c *cluster) onAll(ctx context.Context, ref ops.LogRef, holds func(*statusA
 			return false, err
 		}
 		if !holds(&s) {
-			return false, fmt.Errorf("broker %d: %+v", id, s)
+			return false, fmt.Errorf("broker %d: %s", id, &s)
 		}
 	}
 	return true, nil

@@ -206,7 +206,7 @@ var nodeMutations = []mutation{
 	{
 		name: "no sync point when a state is opened",
 		file: "store/recover.go", old: "return p.Commit(nil)", new: "return nil",
-		pkg: "./store", run: "TestPowerCuts$",
+		pkg: "./store", run: "TestOpenGoesByTheRecords",
 	},
 	{
 		name: "record before the state is synced",

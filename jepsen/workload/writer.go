@@ -143,7 +143,7 @@ func (w *writer) deleteRecords(ctx context.Context) {
 	defer end()
 	p := w.partitions(1)[0]
 	at := w.load.position(p)
-	offset := at.start + w.random.Int64N(at.end-at.start+1)
+	offset := at.start + w.random.Int64N(max(at.end-at.start, 0)+1) // a start can be heard of before the end behind it
 	if w.chance(0.2) {
 		offset = -1
 	}

@@ -11,7 +11,7 @@ import (
 type AlterPartitionRequest struct {
 	TopicID        store.TopicID `json:"topic_id"`
 	Partition      int32         `json:"partition" min:"0"`
-	BrokerID       int32         `json:"broker_id" min:"0" doc:"The leader."`
+	BrokerID       int32         `json:"broker_id" doc:"The leader."`
 	LeaderEpoch    int32         `json:"leader_epoch"`
 	PartitionEpoch int32         `json:"partition_epoch"`
 	NewISR         []ISRMember   `json:"new_isr" doc:"All of it, the leader included."`
@@ -19,7 +19,7 @@ type AlterPartitionRequest struct {
 
 // ISRMember is a broker under the epoch that the leader knows of it.
 type ISRMember struct {
-	BrokerID    int32 `json:"broker_id" min:"0"`
+	BrokerID    int32 `json:"broker_id"`
 	BrokerEpoch int64 `json:"broker_epoch"`
 }
 

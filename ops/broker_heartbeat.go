@@ -5,8 +5,8 @@ import "github.com/cpnode/cpnode/store"
 // BrokerHeartbeatRequest says that a broker is alive. It is logged only when it
 // unfences the broker.
 type BrokerHeartbeatRequest struct {
-	BrokerID    int32 `json:"broker_id" min:"0"`
-	BrokerEpoch int64 `json:"broker_epoch" min:"0" doc:"As register-broker answered it."`
+	BrokerID    int32 `json:"broker_id"`
+	BrokerEpoch int64 `json:"broker_epoch" doc:"As register-broker answered it."`
 }
 
 // BrokerHeartbeatResponse says how the broker stands; SessionMs is -1 when it failed.
@@ -21,8 +21,9 @@ func (*BrokerHeartbeatRequest) Validate(Limits) error { return nil }
 
 // Begin logs an entry only for a broker that is fenced, and then as unfence-broker does.
 func (r *BrokerHeartbeatRequest) Begin(s Settings) Steps {
+	epoch := max(0, r.BrokerEpoch) // which no broker has, as a negative one: that may not be taken for anyEpoch
 	return &walkSteps{
-		id: r.BrokerID, rows: s.BrokerRows, command: &heartbeat{unfenceBroker{r.BrokerID, r.BrokerEpoch, s.BrokerRows}},
+		id: r.BrokerID, rows: s.BrokerRows, command: &heartbeat{unfenceBroker{r.BrokerID, epoch, s.BrokerRows}},
 		respond: func(w walked) any {
 			if w.answer != None {
 				return &BrokerHeartbeatResponse{Error: w.answer, Fenced: true, SessionMs: -1}

@@ -17,12 +17,14 @@ func TestRegisterBroker(t *testing.T) {
 		answer(registers(1, "x", true), `{"error": "NONE", "broker_epoch": 1}`, 0),
 		answer(registers(1, "y", true), `{"error": "NONE", "broker_epoch": 2}`, 1), // no session yet
 		heartbeats(1, 1).wants(`{"error": "STALE_BROKER_EPOCH", "fenced": true, "session_ms": -1}`).logs(0),
+		heartbeats(1, -1).wants(`{"error": "STALE_BROKER_EPOCH", "fenced": true, "session_ms": -1}`).logs(0),
 		heartbeats(2, 1).wants(`{"error": "BROKER_ID_NOT_REGISTERED", "fenced": true, "session_ms": -1}`).logs(0),
+		heartbeats(-1, 1).wants(`{"error": "BROKER_ID_NOT_REGISTERED", "fenced": true, "session_ms": -1}`).logs(0),
 		heartbeats(1, 2),
 		heartbeats(1, 2).logs(0),
 		answer(registers(1, "z", true), `{"error": "DUPLICATE_BROKER_REGISTRATION", "broker_epoch": -1}`, 0),
 		answer(registers(1, "y", false), `{"error": "NONE", "broker_epoch": 2}`, 0),
-		fences(1), fences(1).logs(0), fences(7).refused(ops.BrokerIDNotRegistered),
+		fences(1), fences(1).logs(0), fences(7).refused(ops.BrokerIDNotRegistered), fences(-1).refused(ops.BrokerIDNotRegistered),
 		answer(registers(1, "z", true), `{"error": "NONE", "broker_epoch": 3}`, 1),
 		unfences(1), unfences(1).logs(0), unfences(7).refused(ops.BrokerIDNotRegistered),
 	)

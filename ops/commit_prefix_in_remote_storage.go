@@ -12,7 +12,7 @@ type CommitPrefixInRemoteStorageRequest struct {
 type CommitPrefix struct {
 	TopicID             store.TopicID `json:"topic_id"`
 	Partition           int32         `json:"partition" min:"0"`
-	BrokerID            int32         `json:"broker_id" min:"0"`
+	BrokerID            int32         `json:"broker_id"`
 	LeaderEpoch         int32         `json:"leader_epoch"`
 	LogStartOffset      int64         `json:"log_start_offset"`
 	HighestRemoteOffset int64         `json:"highest_remote_offset" doc:"Last offset that remote storage holds; -1 = none."`

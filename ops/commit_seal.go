@@ -12,7 +12,7 @@ type CommitSealRequest struct {
 type CommitSeal struct {
 	TopicID             store.TopicID   `json:"topic_id"`
 	Partition           int32           `json:"partition" min:"0"`
-	BrokerID            int32           `json:"broker_id" min:"0"`
+	BrokerID            int32           `json:"broker_id"`
 	LeaderEpoch         int32           `json:"leader_epoch"`
 	LogStartOffset      int64           `json:"log_start_offset"`
 	DisklessStartOffset int64           `json:"diskless_start_offset" doc:"The seal: the end of the sealed log."`
@@ -94,7 +94,7 @@ func decideSeal(tx *store.ReadTx, r *CommitSeal, nowMs int64) (change[CommittedS
 // is says whether this is the seal that was committed, whoever leads by now.
 func (r *CommitSeal) is(reg *store.Registration) bool {
 	return reg.ClassicToDisklessStartOffset >= 0 && reg.ClassicToDisklessStartOffset == r.DisklessStartOffset &&
-		reg.SealedBy == r.BrokerID && reg.DisklessLeaderEpoch == r.LeaderEpoch
+		reg.SealedBy == r.BrokerID && r.BrokerID != noBroker && reg.DisklessLeaderEpoch == r.LeaderEpoch
 }
 
 func (r *CommitSeal) check(p *partition) Code {

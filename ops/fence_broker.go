@@ -4,7 +4,7 @@ import "github.com/cpnode/cpnode/store"
 
 // FenceBrokerRequest takes a broker out of service, until its next heartbeat.
 type FenceBrokerRequest struct {
-	BrokerID int32 `json:"broker_id" min:"0"`
+	BrokerID int32 `json:"broker_id"`
 }
 
 // FenceBrokerResponse is the answer once all of its partitions have been seen to.

@@ -69,14 +69,15 @@ func only(ids, set []int32) []int32 {
 	return kept
 }
 
-// checkLeader says whether a broker leads the partition under a leader epoch.
+// checkLeader says whether a broker leads the partition under a leader epoch. Where
+// there is no leader, no id that a request may carry is.
 func (p *partition) checkLeader(broker, epoch int32) Code {
 	switch {
 	case epoch > p.reg.LeaderEpoch:
 		return NotController
 	case epoch < p.reg.LeaderEpoch:
 		return FencedLeaderEpoch
-	case broker != p.reg.Leader:
+	case broker != p.reg.Leader || broker == noBroker:
 		return InvalidRequest
 	}
 	return None

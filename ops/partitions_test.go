@@ -31,6 +31,7 @@ func TestRegisterPartitions(t *testing.T) {
 		register(`"partitions": [], "config": {"retention.ms": "5"}`, none, 1),
 		register(`"partitions": [], "config": {"retention.ms": "5"}`, none, 0),
 		register(`"partitions": [], "config": {"diskless.enable": "true"}`, refused("diskless.enable of an existing topic does not change"), 0),
+		step{"repair-diskless-log", `{"requests": [{"topic_id": "@a", "partition": 0, "diskless_start_offset": 3}]}`, "", 0}.item(0, ops.InvalidRequest), // its log has not begun
 		step{"create-topics", `{"topics": [{"topic_id": "@a", "topic_name": "a", "num_partitions": 1}]}`, `{"topics": [{"topic_id": "@a", "error": "INVALID_REQUEST", "partitions_created": -1}]}`, 0},
 		step{"init-diskless-log", `{"requests": [{"topic_id": "@a", "topic_name": "a", "partition": 9, "log_start_offset": 0, "diskless_start_offset": 0}]}`, `{"responses": [{"topic_id": "@a", "partition": 9, "error": "INVALID_REQUEST"}]}`, 0},
 		step{"list-topics", `{}`, `{"topics": [{"topic_id": "@a", "topic_name": "a", "origin": "classic", "partitions": 2, "deleted_at": -1, "config": {"retention.ms": "5"}}], "next": ""}`, 0},
@@ -67,9 +68,11 @@ func TestAlterPartition(t *testing.T) {
 		alters(0, 1, -1, 1, both).refused(ops.FencedLeaderEpoch),
 		alters(0, 1, 1, 1, both).refused(ops.NotController),
 		alters(0, 2, 0, 1, both).refused(ops.InvalidRequest),
+		alters(0, -1, 0, 1, both).refused(ops.InvalidRequest),
 		alters(0, 1, 0, 0, both).refused(ops.InvalidUpdateVersion),
 		alters(0, 1, 0, 1, both+","+member(3)).refused(ops.IneligibleReplica),                               // fenced
 		alters(0, 1, 0, 1, both+","+member(4)).refused(ops.IneligibleReplica),                               // no replica, and fenced
+		alters(0, 1, 0, 1, both+","+member(-1)).refused(ops.IneligibleReplica),                              // no broker
 		alters(0, 1, 0, 1, member(1)+`,{"broker_id": 2, "broker_epoch": 1}`).refused(ops.IneligibleReplica), // stale
 		alters(0, 1, 0, 1, member(2)).refused(ops.InvalidRequest),
 		alters(0, 1, 0, 1, "").refused(ops.InvalidRequest),

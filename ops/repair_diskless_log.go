@@ -61,11 +61,16 @@ func (c *repairLogs) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
 	return applyTogether(tx, c.items, nowMs, decideRepair)
 }
 
-// decideRepair takes any offset that is not negative, also one above the high
-// watermark: it is there to mend what went wrong elsewhere.
+// decideRepair refuses a registered partition, whether its log has begun or not. Else it
+// takes any offset that is not negative, also one above the high watermark: it is there
+// to mend what went wrong elsewhere.
 func decideRepair(tx *store.ReadTx, r *RepairLog, _ int64) (change[RepairedLog], error) {
 	key := store.LogKey{Topic: r.TopicID, Partition: r.Partition}
 	answer := RepairedLog{r.TopicID, r.Partition, None}
+	if _, registered, err := tx.Registration(key); err != nil || registered { // override-switch mends that
+		answer.Error = InvalidRequest
+		return change[RepairedLog]{answer: answer}, err
+	}
 	l, ok, err := tx.LiveLog(key)
 	switch {
 	case err != nil:
@@ -76,10 +81,6 @@ func decideRepair(tx *store.ReadTx, r *RepairLog, _ int64) (change[RepairedLog],
 	case r.DisklessStartOffset < 0:
 		answer.Error = InvalidRequest
 		return change[RepairedLog]{answer: answer}, nil
-	}
-	if _, registered, err := tx.Registration(key); err != nil || registered { // override-switch mends that
-		answer.Error = InvalidRequest
-		return change[RepairedLog]{answer: answer}, err
 	}
 	if r.DisklessStartOffset == l.DisklessStartOffset {
 		return change[RepairedLog]{answer: answer}, nil

@@ -79,9 +79,10 @@ func TestCommitSealRefuses(t *testing.T) {
 		seals(0, 1, 1, 9, 9).logs(0),
 		seals(0, 1, 1, 9, 10).item(0, ops.FencedLeaderEpoch),
 		seals(1, 1, 1, 0, 9).item(1, ops.FencedLeaderEpoch),
-		seals(1, 2, 2, 0, 9),
+		fences(2), seals(1, -1, 3, 0, 9).item(1, ops.InvalidRequest), // nobody leads
+		unfences(2), seals(1, 2, 4, 0, 9),
 	)...)
-	n.is(1, ops.StatePrefixWaitingForUpload, 2, 2, 3, 2)
+	n.is(1, ops.StatePrefixWaitingForUpload, 2, 4, 5, 2)
 }
 
 // The seal, its producers and the diskless log are one entry, or none.
@@ -216,5 +217,6 @@ func TestOverrideClearsProducers(t *testing.T) {
 	n.later(overrides(0, 39, 3, 40, `, "clear_producer_states": true`), overrides(0, 39, 3, 40, `, "clear_producer_states": true`).logs(0),
 		step{"get-producer-state", `{"requests": [{"topic_id": "@a", "partition": 0}]}`, `{"responses": [{"topic_id": "@a", "partition": 0, "error": "NONE", "entries": []}]}`, 0})
 	require.Empty(t, n.stands(0).ProducerStates)
-	n.later(seals(0, 1, 1, 3, 40).item(0, ops.InvalidRequest)) // the leader's own seal is no longer the one
+	n.later(seals(0, 1, 1, 3, 40).item(0, ops.InvalidRequest))  // the leader's own seal is no longer the one
+	n.later(seals(0, -1, 1, 3, 39).item(0, ops.InvalidRequest)) // and the operator's is nobody's
 }

@@ -4,7 +4,7 @@ import "github.com/cpnode/cpnode/store"
 
 // UnfenceBrokerRequest puts a broker back into service.
 type UnfenceBrokerRequest struct {
-	BrokerID int32 `json:"broker_id" min:"0"`
+	BrokerID int32 `json:"broker_id"`
 }
 
 // UnfenceBrokerResponse is the answer once all of its partitions have been seen to.

@@ -107,7 +107,7 @@ func (g *Gen) registered(m *Model) (target, *registration) {
 
 // leader is mostly the one that a registration has, under its epoch.
 func (g *Gen) leader(r *registration) leaderRef {
-	l := leaderRef{max(0, r.leader), r.leaderEpoch}
+	l := leaderRef{r.leader, r.leaderEpoch}
 	if g.one(8) {
 		l.Broker = g.brokerNumber()
 	}
@@ -153,7 +153,7 @@ func (g *Gen) commitSeal(m *Model) any {
 		at, r := g.registered(m)
 		q := commitSeal{at, g.leader(r), g.upTo(5), g.upTo(30), []producerEntry{}}
 		if r.seal >= 0 && g.one(2) {
-			q.leaderRef, q.Offset = leaderRef{max(0, r.sealedBy), r.sealEpoch}, r.seal
+			q.leaderRef, q.Offset = leaderRef{r.sealedBy, r.sealEpoch}, r.seal
 		}
 		if g.one(3) {
 			q.Producers = g.producerEntries()

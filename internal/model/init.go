@@ -105,11 +105,14 @@ type repairRequest struct {
 
 func (m *Model) repairDisklessLog(r repairRequest) (any, string) {
 	return each(r.Requests, func(q repair) itemAnswer {
+		if t := m.topics[q.TopicID]; t != nil && t.parts[q.Partition] != nil {
+			return itemAnswer{q.target, invalidRequest}
+		}
 		l := m.log(q.target)
 		if l == nil {
 			return itemAnswer{q.target, unknownPartition}
 		}
-		if q.DisklessStart < 0 || m.topics[q.TopicID].parts[q.Partition] != nil {
+		if q.DisklessStart < 0 {
 			return itemAnswer{q.target, invalidRequest}
 		}
 		m.changed = m.changed || l.disklessStart != q.DisklessStart

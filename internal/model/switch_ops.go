@@ -113,7 +113,7 @@ func (l leaderRef) check(r *registration) string {
 		return "NOT_CONTROLLER"
 	case l.LeaderEpoch < r.leaderEpoch:
 		return "FENCED_LEADER_EPOCH"
-	case l.Broker != r.leader:
+	case l.Broker != r.leader || l.Broker == nobody:
 		return invalidRequest
 	}
 	return noError
@@ -243,7 +243,7 @@ type sealRequest struct {
 func (m *Model) commitSeal(r sealRequest) (any, string) {
 	return each(r.Requests, func(q commitSeal) itemAnswer {
 		t, p, problem := m.registered(q.target)
-		if problem != noError || p.seal >= 0 && p.seal == q.Offset && p.sealedBy == q.Broker && p.sealEpoch == q.LeaderEpoch {
+		if problem != noError || p.seal >= 0 && p.seal == q.Offset && p.sealedBy == q.Broker && q.Broker != nobody && p.sealEpoch == q.LeaderEpoch {
 			return itemAnswer{q.target, problem}
 		}
 		problem = q.check(p)

@@ -7,10 +7,8 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,16 +140,6 @@ func (c *Cluster) Leader(ctx context.Context) (leader *Node, err error) {
 // Release has every node run another binary from its next start on, which it takes from
 // where it is.
 func (c *Cluster) Release(binary string) error { return os.Rename(binary, c.binary) }
-
-// Check says whether `cpnode check` finds the files of a node clean, which is down.
-func (c *Cluster) Check(ctx context.Context, n *Node) (clean bool, err error) {
-	err = exec.CommandContext(ctx, c.binary, "check", n.Dir).Run()
-	var found *exec.ExitError
-	if errors.As(err, &found) {
-		return false, nil
-	}
-	return err == nil, err
-}
 
 // Client asks all nodes, and goes on to the next when one does not answer.
 func (c *Cluster) Client() (*api.Client, error) {

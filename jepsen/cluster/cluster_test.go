@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -44,6 +45,7 @@ func TestNode(t *testing.T) {
 
 	require.ErrorContains(t, n.Wipe(), "is running")
 	require.NoError(t, c.Stop())
+	checkState(t, c, n)
 	require.NoError(t, n.Wipe())
 	require.NoError(t, c.Start(t.Context()))
 	require.Zero(t, topics(t, c, n))
@@ -53,6 +55,28 @@ func TestNode(t *testing.T) {
 	require.ErrorContains(t, c.Start(t.Context()), "unknown flag")
 	_, err = c.Leader(t.Context())
 	require.ErrorContains(t, err, "unknown flag")
+}
+
+// checkState checks the files of a stopped node, and damages them.
+func checkState(t *testing.T, c *Cluster, n *Node) {
+	files, err := c.CheckState(t.Context(), n)
+	require.NoError(t, err)
+	require.True(t, files.Clean, "%s", files.Answer)
+	require.NotEmpty(t, files.Digest)
+	require.NotZero(t, files.AppliedIndex)
+
+	require.NoError(t, os.Truncate(filepath.Join(n.Dir, "state.db"), 100))
+	files, err = c.CheckState(t.Context(), n)
+	require.NoError(t, err)
+	require.False(t, files.Clean)
+	require.Empty(t, files.Digest)
+	clean, err := c.Check(t.Context(), n)
+	require.NoError(t, err)
+	require.False(t, clean)
+
+	require.NoError(t, os.RemoveAll(n.Dir))
+	_, err = c.CheckState(t.Context(), n)
+	require.ErrorContains(t, err, "no such file")
 }
 
 func create(t *testing.T, n *Node) {

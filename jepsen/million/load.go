@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/jepsen/report"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -160,5 +161,5 @@ func (s sample) quantile(q float64) time.Duration {
 }
 
 func (s sample) String() string {
-	return fmt.Sprintf("%.0f files/s, p50 %s, p99 %s, max %s", float64(len(s.latencies))/s.took.Seconds(), short(s.quantile(0.5)), short(s.quantile(0.99)), short(s.quantile(1)))
+	return fmt.Sprintf("%.0f files/s, p50 %s, p99 %s, max %s", float64(len(s.latencies))/s.took.Seconds(), report.Short(s.quantile(0.5)), report.Short(s.quantile(0.99)), report.Short(s.quantile(1)))
 }

@@ -56,12 +56,9 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if o.dir = flags.Arg(0); o.batches < minBatches || o.clients < 1 || o.point < time.Millisecond {
 		return fmt.Errorf("batches must be at least %d, clients at least 1, point at least 1ms", minBatches)
 	}
-	r, err := run(ctx, o, out)
-	if err != nil {
-		return err
+	missed, err := run(ctx, o, out)
+	if err == nil && missed > 0 && !o.report {
+		err = fmt.Errorf("%d targets missed", missed)
 	}
-	if r.missed > 0 && !o.report {
-		return fmt.Errorf("%d targets missed", r.missed)
-	}
-	return nil
+	return err
 }

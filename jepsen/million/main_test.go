@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/jepsen/report"
 )
 
 func TestAll(t *testing.T) {
@@ -25,14 +27,14 @@ func TestAll(t *testing.T) {
 
 func TestMissedTargetsAreCounted(t *testing.T) {
 	var out strings.Builder
-	r := newReport(&out)
+	r := report.New(&out)
 	slow := sample{took: time.Second, latencies: []time.Duration{3 * time.Millisecond}}
 	quick := sample{took: time.Second, latencies: []time.Duration{time.Millisecond}}
-	r.commits("before", "during", quick, slow, 3)
-	require.Zero(t, r.missed)
-	r.commits("before", "during", quick, slow, 2.9)
-	require.Equal(t, 1, r.missed)
-	require.NoError(t, r.flush())
+	commits(r, "before", "during", quick, slow, 3)
+	require.Zero(t, r.Missed())
+	commits(r, "before", "during", quick, slow, 2.9)
+	require.Equal(t, 1, r.Missed())
+	require.NoError(t, r.Flush())
 	require.Contains(t, out.String(), "MISSED: p99 at most 2.9x (3.00)")
 }
 

@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/cpnode/cpnode/jepsen/cluster"
+	"github.com/cpnode/cpnode/jepsen/report"
 )
 
 const (
@@ -46,10 +44,10 @@ func (h *harness) killAll(ctx context.Context) error {
 	for range starts {
 		failures = append(failures, <-done)
 	}
-	h.out.title("All nodes killed under load and started")
+	h.out.Title("All nodes killed under load and started")
 	for i, s := range starts {
 		beyond := max(0, s.ready-s.leader)
-		h.out.judged("node "+h.cluster.Nodes[i].ID, fmt.Sprintf("a leader after %s, ready after %s: %s later", short(s.leader), short(s.ready), short(beyond)),
+		h.out.Judged("node "+h.cluster.Nodes[i].ID, fmt.Sprintf("a leader after %s, ready after %s: %s later", report.Short(s.leader), report.Short(s.ready), report.Short(beyond)),
 			"ready in under 2 s beyond the election", beyond < readyTarget)
 	}
 	return errors.Join(failures...)
@@ -94,12 +92,19 @@ func (h *harness) snapshots(ctx context.Context) error {
 	if err := h.restart(ctx, h.usual()); err != nil {
 		return err
 	}
-	h.out.title("Snapshots, %d clients", h.clients)
-	h.out.commits("without", fmt.Sprintf("%d snapshots meanwhile", taken), before, during, snapshotTarget)
+	h.out.Title("Snapshots, %d clients", h.clients)
+	commits(h.out, "without", fmt.Sprintf("%d snapshots meanwhile", taken), before, during, snapshotTarget)
 	if taken == 0 {
 		return errors.New("no snapshot was taken")
 	}
 	return nil
+}
+
+// commits are two lines of commits, the second with a bound on its p99 over the first's.
+func commits(r *report.Report, without, with string, before, during sample, most float64) {
+	r.Fact(without, "%s", before)
+	ratio := float64(during.quantile(0.99)) / float64(before.quantile(0.99))
+	r.Judged(with, during.String(), fmt.Sprintf("p99 at most %gx (%.2f)", most, ratio), ratio <= most)
 }
 
 func (h *harness) restart(ctx context.Context, flags []string) error {
@@ -146,12 +151,12 @@ func (h *harness) wipeOne(ctx context.Context) error {
 		return err
 	}
 	bytes := float64(size(node.Dir, stateFile)) / 1e6
-	h.out.title("Node %s wiped and started, %d clients", node.ID, h.clients)
-	h.out.commits("before", "from its first byte until it was ready", before, w.during, refillTarget)
-	h.out.fact("from then until it voted", "%s", w.after)
-	h.out.fact("times since its start", "first byte %s, installed %s, ready %s, a voter %s", short(w.begun), short(w.installed), short(w.ready), short(w.votes))
-	h.out.fact("transfer, checks included", "%.1f MB, %.0f MB/s; a plain copy, synced: %.0f MB/s", bytes, bytes/(w.installed-w.begun).Seconds(), bytes/copied.Seconds())
-	h.out.judged("a voter before it was ready", fmt.Sprint(w.early), "no", !w.early)
+	h.out.Title("Node %s wiped and started, %d clients", node.ID, h.clients)
+	commits(h.out, "before", "from its first byte until it was ready", before, w.during, refillTarget)
+	h.out.Fact("from then until it voted", "%s", w.after)
+	h.out.Fact("times since its start", "first byte %s, installed %s, ready %s, a voter %s", report.Short(w.begun), report.Short(w.installed), report.Short(w.ready), report.Short(w.votes))
+	h.out.Fact("transfer, checks included", "%.1f MB, %.0f MB/s; a plain copy, synced: %.0f MB/s", bytes, bytes/(w.installed-w.begun).Seconds(), bytes/copied.Seconds())
+	h.out.Judged("a voter before it was ready", fmt.Sprint(w.early), "no", !w.early)
 	return nil
 }
 
@@ -227,42 +232,17 @@ func (h *harness) check(ctx context.Context) error {
 	if err := h.cluster.Stop(); err != nil {
 		return err
 	}
-	h.out.title("Files of the stopped nodes")
+	h.out.Title("Files of the stopped nodes")
 	digests := map[string]bool{}
 	for _, n := range h.cluster.Nodes {
-		c, err := h.checkNode(ctx, n)
+		c, err := h.cluster.CheckState(ctx, n)
 		if err != nil {
 			return err
 		}
-		digests[c.Directory.State.Digest] = true
-		h.out.judged("node "+n.ID, fmt.Sprintf("%d batches, applied %d, digest %s", c.Directory.State.Totals.Batches, c.Directory.State.AppliedIndex, c.Directory.State.Digest),
-			"clean, with all batches", c.Clean && c.Directory.State.Totals.Batches >= h.batches)
+		digests[c.Digest] = true
+		h.out.Judged("node "+n.ID, fmt.Sprintf("%d batches, applied %d, digest %s", c.Batches, c.AppliedIndex, c.Digest),
+			"clean, with all batches", c.Clean && c.Batches >= h.batches)
 	}
-	h.out.judged("different digests", fmt.Sprint(len(digests)), "one", len(digests) == 1)
+	h.out.Judged("different digests", fmt.Sprint(len(digests)), "one", len(digests) == 1)
 	return nil
-}
-
-// checked is what cpnode check answers of a directory, as far as it is read here.
-type checked struct {
-	Clean     bool `json:"clean"`
-	Directory struct {
-		State struct {
-			Digest       string `json:"digest"`
-			AppliedIndex int    `json:"applied_index"`
-			Totals       struct {
-				Batches int `json:"batches"`
-			} `json:"totals"`
-		} `json:"state"`
-	} `json:"directory"`
-}
-
-func (h *harness) checkNode(ctx context.Context, n *cluster.Node) (c checked, err error) {
-	var stderr strings.Builder
-	command := exec.CommandContext(ctx, h.binary, "check", n.Dir, "-o", "json")
-	command.Stderr = &stderr
-	text, err := command.Output() // with an error too when there is damage
-	if len(text) == 0 {
-		return c, fmt.Errorf("check %s: %w: %s", n.Dir, err, stderr.String())
-	}
-	return c, json.Unmarshal(text, &c)
 }

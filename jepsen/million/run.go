@@ -13,6 +13,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/jepsen/cluster"
+	"github.com/cpnode/cpnode/jepsen/report"
 )
 
 // minBatches are enough for the log to be cut.
@@ -25,21 +26,21 @@ type harness struct {
 	cluster *cluster.Cluster
 	client  *api.Client
 	load    *committer
-	out     *report
+	out     *report.Report
 }
 
-// run fills a cluster and measures it. No process is left.
-func run(ctx context.Context, o options, out io.Writer) (*report, error) {
+// run fills a cluster, measures it, and returns how many targets were missed. No
+// process is left.
+func run(ctx context.Context, o options, out io.Writer) (missed int, err error) {
 	if err := os.Mkdir(o.dir, 0o700); err != nil {
-		return nil, err
+		return 0, err
 	}
-	h := &harness{options: o, binary: filepath.Join(o.dir, "cpnode"), out: newReport(out)}
+	h := &harness{options: o, binary: filepath.Join(o.dir, "cpnode"), out: report.New(out)}
 	if err := h.provideBinary(ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
-	var err error
 	if h.cluster, err = cluster.New(h.binary, o.dir, "a", "b", "c"); err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer h.cluster.Close()
 	h.flags(h.usual()...)
@@ -48,15 +49,15 @@ func run(ctx context.Context, o options, out io.Writer) (*report, error) {
 		endpoints = append(endpoints, n.URL())
 	}
 	if h.client, err = api.NewClient(api.DefaultClientConfig(endpoints...)); err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer h.client.Close()
 	for _, part := range []func(context.Context) error{h.fill, h.killAll, h.snapshots, h.wipeOne, h.check} {
-		if err := errors.Join(part(ctx), h.out.flush()); err != nil {
-			return nil, fmt.Errorf("%w; see the logs in %s", err, o.dir)
+		if err := errors.Join(part(ctx), h.out.Flush()); err != nil {
+			return 0, fmt.Errorf("%w; see the logs in %s", err, o.dir)
 		}
 	}
-	return h.out, nil
+	return h.out.Missed(), nil
 }
 
 // provideBinary puts the binary that is to run into the directory.
@@ -106,9 +107,9 @@ func (h *harness) fill(ctx context.Context) (err error) {
 		return err
 	}
 	took := time.Since(began)
-	h.out.title("Fill, over HTTP: %d clients, %d batches a file, %d partitions", loadClients, loadPerFile, partitions)
-	h.out.fact("batches", "%d in %s, %.0f a second", h.batches, short(took), float64(h.batches)/took.Seconds())
-	h.out.fact("state file", "%.1f MB", float64(size(h.cluster.Nodes[0].Dir, stateFile))/1e6)
+	h.out.Title("Fill, over HTTP: %d clients, %d batches a file, %d partitions", loadClients, loadPerFile, partitions)
+	h.out.Fact("batches", "%d in %s, %.0f a second", h.batches, report.Short(took), float64(h.batches)/took.Seconds())
+	h.out.Fact("state file", "%.1f MB", float64(size(h.cluster.Nodes[0].Dir, stateFile))/1e6)
 	return nil
 }
 

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
-
-	"github.com/cpnode/cpnode/jepsen/cluster"
 )
 
 // grown says whether a state file of so many bytes is larger than it may be, and by how
@@ -23,8 +20,8 @@ func grown(before, now int64) (target string, met bool) {
 // file's size before the topic was deleted.
 func (h *harness) reportWatch(before int64) error {
 	o := h.watch
-	h.out.story(o.samples)
-	h.out.title("Judged from beside")
+	story(h.out, o.samples)
+	h.out.Title("Judged from beside")
 	if o.failed != nil {
 		return o.failed
 	}
@@ -34,10 +31,10 @@ func (h *harness) reportWatch(before int64) error {
 	if o.judged == 0 {
 		return errors.New("no object was seen to go whose mark was known: nothing is said of the grace")
 	}
-	h.out.fact("grace", "none of %d objects went within %s of its mark", o.judged, h.grace)
+	h.out.Fact("grace", "none of %d objects went within %s of its mark", o.judged, h.grace)
 	target, met := grown(before, h.drained)
-	h.out.judged("state file", fmt.Sprintf("%s before, at most %s while it was drained", megabytes(before), megabytes(h.drained)), target, met)
-	h.out.fact("after the nodes were started", "at most %s", megabytes(o.largest()))
+	h.out.Judged("state file", fmt.Sprintf("%s before, at most %s while it was drained", megabytes(before), megabytes(h.drained)), target, met)
+	h.out.Fact("after the nodes were started", "at most %s", megabytes(o.largest()))
 	return nil
 }
 
@@ -60,7 +57,7 @@ func (h *harness) refill(ctx context.Context) error {
 	}
 	after := h.stateBytes()
 	target, met := grown(before, after)
-	h.out.judged("as many batches stored again", fmt.Sprintf("%s before, %s after: free pages are used", megabytes(before), megabytes(after)), target, met)
+	h.out.Judged("as many batches stored again", fmt.Sprintf("%s before, %s after: free pages are used", megabytes(before), megabytes(after)), target, met)
 	return nil
 }
 
@@ -70,8 +67,8 @@ func (h *harness) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.out.fact("the other topic", "%d batches found, the bytes of their %d objects compared", batches, len(h.load.keep))
-	h.out.fact("the store", "holds these objects and no other")
+	h.out.Fact("the other topic", "%d batches found, the bytes of their %d objects compared", batches, len(h.load.keep))
+	h.out.Fact("the store", "holds these objects and no other")
 	return h.load.verifyStore(ctx)
 }
 
@@ -92,7 +89,7 @@ func (h *harness) orphans(ctx context.Context) error {
 	if out, err := h.checkObjects(ctx, "--delete", "--yes"); err != nil {
 		return fmt.Errorf("check --objects --delete: %w: %s", err, out)
 	}
-	h.out.fact("check --objects", "clean; one object put beside: found, deleted")
+	h.out.Fact("check --objects", "clean; one object put beside: found, deleted")
 	return h.load.verifyStore(ctx)
 }
 
@@ -110,38 +107,21 @@ func (h *harness) check(ctx context.Context) error {
 	if err := h.cluster.Stop(); err != nil {
 		return err
 	}
-	h.out.title("Files of the stopped nodes")
+	h.out.Title("Files of the stopped nodes")
 	digests := map[string]bool{}
 	for _, n := range h.cluster.Nodes {
-		c, err := h.checkNode(ctx, n)
+		c, err := h.cluster.CheckState(ctx, n)
 		if err != nil {
 			return err
 		}
-		digests[c.Directory.State.Digest] = true
-		h.out.fact("node "+n.ID, "clean, %d batches, digest %s", c.Directory.State.Totals.Batches, c.Directory.State.Digest)
+		if !c.Clean {
+			return fmt.Errorf("the files of node %s are damaged: %s", n.ID, c.Answer)
+		}
+		digests[c.Digest] = true
+		h.out.Fact("node "+n.ID, "clean, %d batches, digest %s", c.Batches, c.Digest)
 	}
 	if len(digests) != 1 {
 		return fmt.Errorf("the nodes have %d digests", len(digests))
 	}
 	return nil
-}
-
-// checked is what cpnode check answers of a directory, as far as it is read here.
-type checked struct {
-	Directory struct {
-		State struct {
-			Digest string `json:"digest"`
-			Totals struct {
-				Batches int `json:"batches"`
-			} `json:"totals"`
-		} `json:"state"`
-	} `json:"directory"`
-}
-
-func (h *harness) checkNode(ctx context.Context, n *cluster.Node) (c checked, err error) {
-	out, err := exec.CommandContext(ctx, h.binary, "check", n.Dir, "-o", "json").CombinedOutput()
-	if err != nil {
-		return c, fmt.Errorf("check %s: %w: %s", n.Dir, err, out)
-	}
-	return c, json.Unmarshal(out, &c)
 }

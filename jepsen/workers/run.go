@@ -13,6 +13,7 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/jepsen/cluster"
+	"github.com/cpnode/cpnode/jepsen/report"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -34,7 +35,7 @@ type harness struct {
 	load    *load
 	watch   *observer
 	drained int64 // size of the largest state file that was seen until the topic was purged
-	out     *report
+	out     *report.Report
 }
 
 // run carries out the parts, and returns how many targets were missed. No process is
@@ -46,7 +47,7 @@ func run(ctx context.Context, o options, out io.Writer) (missed int, err error) 
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return 0, err
 	}
-	h := &harness{options: o, binary: filepath.Join(o.dir, "cpnode"), out: newReport(out)}
+	h := &harness{options: o, binary: filepath.Join(o.dir, "cpnode"), out: report.New(out)}
 	if err := cluster.Provide(ctx, o.binary, h.binary); err != nil {
 		return 0, err
 	}
@@ -68,11 +69,11 @@ func run(ctx context.Context, o options, out io.Writer) (missed int, err error) 
 	defer h.client.Close()
 	h.load = newLoad(h.client, objects)
 	for _, part := range []func(context.Context) error{h.fill, h.clean, h.refill, h.verify, h.orphans, h.check} {
-		if err := errors.Join(part(ctx), h.out.flush()); err != nil {
+		if err := errors.Join(part(ctx), h.out.Flush()); err != nil {
 			return 0, fmt.Errorf("%w; see the logs in %s", err, o.dir)
 		}
 	}
-	return h.out.missed, nil
+	return h.out.Missed(), nil
 }
 
 func (h *harness) endpoints() (urls []string) {
@@ -105,8 +106,8 @@ func (h *harness) fill(ctx context.Context) error {
 	if err := h.load.fill(ctx, h.batches/perFile, mixed); err != nil {
 		return err
 	}
-	h.out.title("Two topics share objects in a store of type %s", h.store)
-	h.out.fact("stored", "%d batches in %d objects of %d bytes, in %s", h.batches, h.batches/perFile, perFile*batchBytes, short(time.Since(began)))
+	h.out.Title("Two topics share objects in a store of type %s", h.store)
+	h.out.Fact("stored", "%d batches in %d objects of %d bytes, in %s", h.batches, h.batches/perFile, perFile*batchBytes, report.Short(time.Since(began)))
 	return nil
 }
 
@@ -134,15 +135,15 @@ func (h *harness) clean(ctx context.Context) (err error) {
 	if !remains {
 		return errors.New("the topic was gone when its deletion was answered")
 	}
-	h.out.title("The topic is deleted, the leader killed while it is purged, and the next while objects are deleted")
-	h.out.judged("delete-topics", fmt.Sprintf("%s, batches remain; a commit took %s", short(took), short(commit)), "one entry: at most 5 commits and 50 ms", took < 5*commit+50*time.Millisecond)
+	h.out.Title("The topic is deleted, the leader killed while it is purged, and the next while objects are deleted")
+	h.out.Judged("delete-topics", fmt.Sprintf("%s, batches remain; a commit took %s", report.Short(took), report.Short(commit)), "one entry: at most 5 commits and 50 ms", took < 5*commit+50*time.Millisecond)
 	if err := h.killInTheMiddle(ctx); err != nil {
 		return err
 	}
 	if err := h.await(ctx, "nothing to be left of the topic", h.nothingIsLeft); err != nil {
 		return err
 	}
-	h.out.fact("all gone", "after %s", short(time.Since(began)))
+	h.out.Fact("all gone", "after %s", report.Short(time.Since(began)))
 	h.watch.close()
 	return h.reportWatch(before)
 }
@@ -175,7 +176,7 @@ func (h *harness) killInTheMiddle(ctx context.Context) error {
 	if !remains {
 		return errors.New("the purge was over before its leader was killed: give it longer, by --interval")
 	}
-	h.out.fact("killed", "%s while it purged; the next leader goes on", purging.ID)
+	h.out.Fact("killed", "%s while it purged; the next leader goes on", purging.ID)
 	cleaning, err := h.killOnce(ctx, "cpnode_file_cleaner_objects_deleted_total")
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (h *harness) killInTheMiddle(ctx context.Context) error {
 		return errors.New("all objects were deleted before the leader was killed: give it longer, by --interval")
 	}
 	h.drained = h.watch.largest() // the purge is over: its last partition is what marks the files
-	h.out.fact("killed", "%s while it deleted objects; %d of about %d are left, and no majority", cleaning.ID, left, h.batches/perFile/3)
+	h.out.Fact("killed", "%s while it deleted objects; %d of about %d are left, and no majority", cleaning.ID, left, h.batches/perFile/3)
 	return h.cluster.Start(ctx)
 }
 

@@ -511,7 +511,7 @@ var nodeMutations = []mutation{
 	},
 	{
 		name: "seal by a follower",
-		file: "ops/partition.go", old: "case broker != p.reg.Leader:", new: "case broker != p.reg.Leader && broker == noBroker:",
+		file: "ops/partition.go", old: "case broker != p.reg.Leader || broker == noBroker:", new: "case broker == noBroker:",
 		pkg: "./ops", run: "TestCommitSealRefuses",
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,6 +32,10 @@ type Node struct {
 // URL is where the node answers.
 func (n *Node) URL() string { return "http://" + n.HTTPAddr }
 
+// wholeDeletes keeps a delete of records in one entry: one that is split lets readers see
+// the log starts between, and the checker takes it for one effect.
+var wholeDeletes = []string{"--delete.records.max.batches.per.entry", "100000"}
+
 // Start starts the node unless it runs; AwaitReady waits for it.
 func (n *Node) Start() error {
 	if n.process != nil {
@@ -42,7 +47,7 @@ func (n *Node) Start() error {
 	}
 	defer log.Close() //nolint:errcheck // the node has its own
 	args := []string{"serve", "--node-id", n.ID, "--data-dir", n.Dir, "--http-addr", n.HTTPAddr, "--raft-addr", n.RaftAddr}
-	cmd := exec.Command(n.binary, append(args, n.Flags...)...)
+	cmd := exec.Command(n.binary, slices.Concat(args, wholeDeletes, n.Flags)...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, os.Environ()
 	for name, value := range n.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)

@@ -83,14 +83,18 @@ func (l *logDisk) find(index uint64) (int, bool) {
 }
 
 // StoreLogs implements raftnode.LogDisk. raft appends in its main loop, holding nothing
-// that another goroutine could wait for: a slow disk may wait here.
+// that another goroutine could wait for: a slow disk may wait here. As in raftnode/wal,
+// entries behind a hole begin the log anew: a snapshot covers all before them.
 func (l *logUse) StoreLogs(entries []*raft.Log) error {
 	if d := l.disk.slowness(); d > 0 {
 		time.Sleep(d)
 	}
 	return l.write(func() error {
-		if last := l.last(); last > 0 && entries[0].Index != last+1 {
-			return errors.New("an append that leaves a hole")
+		switch last := l.last(); {
+		case last > 0 && entries[0].Index <= last:
+			return errors.New("an append over entries that are there")
+		case last > 0 && entries[0].Index > last+1:
+			l.entries = nil
 		}
 		for _, e := range entries {
 			l.entries = append(l.entries, *e)

@@ -96,7 +96,7 @@ func (p *failingProxy) partly(w http.ResponseWriter, r *http.Request) {
 // themselves.
 func TestFileCleanerBehindFailingS3(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs a server process")
+		t.Skip("-short: starts an S3 server process")
 	}
 	w := newWorld(t)
 	server := s3test.Start(t)

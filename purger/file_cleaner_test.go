@@ -35,7 +35,7 @@ func TestFileCleanerGrace(t *testing.T) {
 		"directory": func(t *testing.T) objectstore.Store { return openDirectory(t) },
 		"s3": func(t *testing.T) objectstore.Store {
 			if testing.Short() {
-				t.Skip("needs a server process")
+				t.Skip("-short: starts an S3 server process")
 			}
 			s, err := objectstore.OpenS3(t.Context(), s3test.Start(t).Bucket(t, "objects"))
 			require.NoError(t, err)

@@ -86,7 +86,7 @@ func requirePrometheus(t *testing.T) string {
 		t.Fatal("there is no prometheus: apt-get install prometheus")
 	}
 	if err != nil {
-		t.Skip("apt-get install prometheus")
+		t.Skip("there is no prometheus to evaluate the dashboard and rules: apt-get install prometheus")
 	}
 	return binary
 }

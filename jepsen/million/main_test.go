@@ -13,7 +13,7 @@ import (
 
 func TestAll(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the binary")
+		t.Skip("-short: builds the binary and runs three processes")
 	}
 	var out strings.Builder
 	err := command(t.Context(), []string{"--batches", "10000", "--clients", "2", "--point", "300ms", "--report", filepath.Join(t.TempDir(), "run")}, &out)

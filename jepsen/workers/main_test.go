@@ -13,7 +13,7 @@ import (
 // TestBothStores is the program, smaller: the targets are for it, the rest must hold.
 func TestBothStores(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the binary")
+		t.Skip("-short: builds the binary and runs three processes")
 	}
 	binary := filepath.Join(t.TempDir(), "cpnode")
 	require.NoError(t, cluster.Provide(t.Context(), "", binary))

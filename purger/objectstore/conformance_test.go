@@ -45,7 +45,7 @@ func openDirectory(t *testing.T, dir string) *objectstore.Directory {
 
 func openS3(t *testing.T) objectstore.Store {
 	if testing.Short() {
-		t.Skip("needs a server process")
+		t.Skip("-short: starts an S3 server process")
 	}
 	s, err := objectstore.OpenS3(t.Context(), s3test.Start(t).Bucket(t, "objects"))
 	require.NoError(t, err)
@@ -225,7 +225,7 @@ func TestOpen(t *testing.T) {
 // TestS3Failures: keys are confirmed by what the server says alone.
 func TestS3Failures(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs a server process")
+		t.Skip("-short: starts an S3 server process")
 	}
 	server := s3test.Start(t)
 	config := server.Bucket(t, "objects")

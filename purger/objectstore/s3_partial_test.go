@@ -20,7 +20,7 @@ import (
 // deletions: a key is confirmed only where the answer names it as deleted.
 func TestS3PartialAnswers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("needs a server process")
+		t.Skip("-short: starts an S3 server process")
 	}
 	server := s3test.Start(t)
 	config := server.Bucket(t, "objects")

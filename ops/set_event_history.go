@@ -3,7 +3,7 @@ package ops
 import "github.com/cpnode/cpnode/store"
 
 // EventsFeatureLevel is the feature level from which on the state has events.
-const EventsFeatureLevel = 2
+const EventsFeatureLevel = store.EventLevel
 
 // SetEventHistory sets how many events the state keeps for watchers: what the leader is
 // configured with, in the state, so that all nodes drop the same ones. Only nodes

@@ -19,7 +19,7 @@ func variedState(t testing.TB, commits int) (path string, busy LogKey) {
 		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30) })
 	}
 	update(t, w.s, func(tx *WriteTx) {
-		tx.SetFeatureLevel(eventLevel)
+		tx.SetFeatureLevel(EventLevel)
 		w.trim(tx, w.logs[0], 17)
 		w.trim(tx, w.logs[1], len(w.logs[1].batches))
 		w.trim(tx, w.logs[5], 40)

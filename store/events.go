@@ -31,9 +31,9 @@ const (
 const (
 	// DefaultEventHistory is how many events are kept until the state says otherwise.
 	DefaultEventHistory = 100_000
-	// eventLevel is the feature level from which on there are events: a log that was
+	// EventLevel is the feature level from which on there are events: a log that was
 	// written below it leads to the state that it always led to.
-	eventLevel = 2
+	EventLevel = 2
 	// trimmedEvents is how many old events an entry with a new one removes: more than
 	// one, so that a history that was made shorter gets there, and few, so that no
 	// entry takes long over it.
@@ -75,7 +75,7 @@ func compareRefs(a, b rowRef) int {
 func topicRef(id TopicID) rowRef { return rowRef{kind: KindTopic, log: LogKey{Topic: id}} }
 
 // changed takes in that the present entry changes a row. Every method that writes such
-// a row calls it.
+// a row calls it, but for those of a deleted topic, whose deletion says it all.
 func (tx *WriteTx) changed(ref rowRef) { tx.changedRows = append(tx.changedRows, ref) }
 
 // SetApplied records the log entry that was applied last, and what it changed as an
@@ -84,7 +84,7 @@ func (tx *WriteTx) SetApplied(index, term uint64) error {
 	refs := tx.changedRows
 	tx.changedRows = refs[:0]
 	tx.meta.AppliedIndex, tx.meta.AppliedTerm = index, term
-	if len(refs) == 0 || tx.meta.FeatureLevel < eventLevel {
+	if len(refs) == 0 || tx.meta.FeatureLevel < EventLevel {
 		return nil
 	}
 	slices.SortFunc(refs, compareRefs)
@@ -136,6 +136,9 @@ func (tx *WriteTx) appendChange(b []byte, ref rowRef) ([]byte, error) {
 
 // trimEvents removes the oldest events beyond those that are kept, a few at a time.
 func (tx *WriteTx) trimEvents() error {
+	if tx.meta.LastEventSeq <= tx.EventHistory() {
+		return nil // not one too many, whichever is the oldest
+	}
 	for range trimmedEvents {
 		var oldest Event
 		err := tx.scan(bucketEvents, appendID(nil, tx.meta.EventsFrom+1), func(key, payload []byte) (bool, error) {

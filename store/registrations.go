@@ -130,27 +130,24 @@ func (tx *WriteTx) indexReplicas(k LogKey, old, r *Registration) error {
 
 // dropRegistrations removes all registrations of a topic, whose number
 // register-partitions bounds; the caller writes the topic's row.
-func (tx *WriteTx) dropRegistrations(id TopicID) error {
-	gone := map[LogKey]Registration{}
+func (tx *WriteTx) dropRegistrations(id TopicID, origin Origin) error {
+	var keys []LogKey
+	var rows []Registration
 	err := tx.RegistrationsOfTopic(id, func(k LogKey, r *Registration) (bool, error) {
-		gone[k] = *r
+		keys, rows = append(keys, k), append(rows, *r)
 		return true, nil
 	})
-	for k, r := range gone { // in any order: the rows of one do not touch those of another
+	for i := range keys {
 		if err == nil {
-			err = tx.dropRegistration(k, &r)
+			err = tx.dropRegistration(keys[i], &rows[i], origin)
 		}
 	}
 	return err
 }
 
-func (tx *WriteTx) dropRegistration(k LogKey, r *Registration) error {
-	t, _, err := tx.Topic(k.Topic)
-	if err != nil {
-		return err
-	}
+func (tx *WriteTx) dropRegistration(k LogKey, r *Registration, origin Origin) error {
 	tx.meta.Totals.Registrations--
-	tx.meta.Totals.ByStage[r.Stage(t.Origin)]--
+	tx.meta.Totals.ByStage[r.Stage(origin)]--
 	tx.countLeaderless(r.Leader == NoLeader, false)
 	if err := tx.indexReplicas(k, r, &Registration{}); err != nil {
 		return err
@@ -158,7 +155,7 @@ func (tx *WriteTx) dropRegistration(k LogKey, r *Registration) error {
 	if err := tx.PutSealProducers(k, nil); err != nil {
 		return err
 	}
-	_, err = tx.registrations.remove(tx, k)
+	_, err := tx.registrations.remove(tx, k)
 	return err
 }
 

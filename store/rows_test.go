@@ -18,7 +18,7 @@ var updateGolden = flag.Bool("update", false, "write testdata/rows.golden anew")
 func sampleState(t testing.TB, s *Store) {
 	a, b := TopicID{0xaa, 15: 1}, TopicID{0xbb, 15: 2}
 	update(t, s, func(tx *WriteTx) {
-		tx.SetFeatureLevel(eventLevel)
+		tx.SetFeatureLevel(EventLevel)
 		tx.SetClusterID([16]byte{0xc0, 0xff, 0xee})
 		tx.SetClock(1_700_000_000_123)
 		require.NoError(t, tx.PutTopic(a, Topic{Name: "orders", Origin: OriginClassic, CreatedAt: 1_700_000_000_000,

@@ -70,7 +70,7 @@ func (tx *WriteTx) SoftDeleteTopic(id TopicID, nowMs int64) (int64, error) {
 		return 0, err
 	}
 	tx.meta.Totals.Topics--
-	if err := tx.dropRegistrations(id); err != nil {
+	if err := tx.dropRegistrations(id, t.Origin); err != nil {
 		return 0, err
 	}
 	t.Registrations = 0

@@ -171,7 +171,7 @@ func (tx *WriteTx) SetClock(ms int64) { tx.meta.LastClockMs = max(tx.meta.LastCl
 // SetFeatureLevel sets the level of what may be logged and of how rows are written.
 func (tx *WriteTx) SetFeatureLevel(level uint64) {
 	tx.changes++
-	if tx.meta.FeatureLevel < eventLevel && (tx.meta.LastLogID > 0 || tx.meta.Totals.Topics > 0) {
+	if tx.meta.FeatureLevel < EventLevel && (tx.meta.LastLogID > 0 || tx.meta.Totals.Topics > 0) {
 		tx.meta.EventsFrom = tx.meta.AppliedIndex // what is there came without events
 	}
 	tx.meta.FeatureLevel = level

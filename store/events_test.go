@@ -129,7 +129,9 @@ func TestEventsOfOneTransaction(t *testing.T) {
 				}
 			})
 		}
-		view(t, s, func(tx *ReadTx) { states = append(states, left{seq: tx.Meta().LastEventSeq, from: tx.Meta().EventsFrom}) })
+		view(t, s, func(tx *ReadTx) {
+			states = append(states, left{seq: tx.Meta().LastEventSeq, from: tx.Meta().EventsFrom})
+		})
 		states[len(states)-1].events = eventsAfter(t, s, 0)
 	}
 	require.Len(t, states[0].events, 7)

@@ -68,7 +68,7 @@ func (r *ReportRemoteOffsetsRequest) Validate(l ops.Limits) error {
 // workerVerbs is the table of calls about the workers of the leader.
 var workerVerbs = []*verb{
 	admin("run-worker", "Carry out one cycle of a background worker now.", true, runWorker),
-	direct("report-remote-offsets", "Say what tiered storage holds, for the consolidation pruner.", true, reportRemoteOffsets),
+	direct("report-remote-offsets", "Say what tiered storage holds, for the consolidation pruner and the cross-tier reporter.", true, reportRemoteOffsets),
 }
 
 // SetWorkers makes the node's workers known, whose calls this is for. Before, and

@@ -2,6 +2,7 @@ package switchover
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/cpnode/cpnode/ops"
@@ -145,7 +146,11 @@ func (g *Gate) sealDue(p *partition) (item ops.CommitSeal, due bool) {
 func (g *Gate) commitSeals(ctx context.Context, items []ops.CommitSeal) ([]ops.Code, error) {
 	for i := range items {
 		ref := ops.LogRef{TopicID: items[i].TopicID, Partition: items[i].Partition}
-		items[i].ProducerStates = g.deps.Producers.ActiveStates(ref)
+		states, err := g.deps.Producers.ActiveStates(ref)
+		if err != nil {
+			return nil, fmt.Errorf("producers of %s-%d: %w", ref.TopicID, ref.Partition, err)
+		}
+		items[i].ProducerStates = states
 	}
 	answer, err := g.deps.ControlPlane.CommitSeal(ctx, &ops.CommitSealRequest{Requests: items})
 	if err != nil {

@@ -85,6 +85,20 @@ func TestSealAndFlagAreTriedAgain(t *testing.T) {
 	}
 }
 
+// A seal without its producers would forget them for good.
+func TestNoSealWithoutItsProducers(t *testing.T) {
+	b := filled(t, 20)
+	b.noProducers.Store(true)
+	b.Apply(pending())
+	b.CommitPass()
+	require.Empty(t, b.plane.seals)
+
+	b.noProducers.Store(false)
+	b.clock.Advance(10 * time.Second)
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 1)
+}
+
 func TestFencedEpochEndsTheAttempt(t *testing.T) {
 	b := filled(t, 20)
 	b.Apply(pending())

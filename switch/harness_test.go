@@ -2,10 +2,12 @@ package switchover_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +37,8 @@ type broker struct {
 	failures *failures
 	plane    *plane
 	log      *segmentlog.Log
+
+	noProducers atomic.Bool // they cannot be read
 }
 
 // newBroker has an empty log of the partition, and the gate's goroutines do not run.
@@ -44,7 +48,7 @@ func newBroker(t *testing.T) *broker {
 	}
 	b.Gate = switchover.New(switchover.DefaultConfig(me), switchover.Deps{
 		Remote: b.remote, Diskless: diskless{}, Fetchers: b.fetchers, Failures: b.failures,
-		Producers: producers{}, Brokers: b.plane, ControlPlane: b.plane, Clock: b.clock,
+		Producers: producers{&b.noProducers}, Brokers: b.plane, ControlPlane: b.plane, Clock: b.clock,
 	})
 	t.Cleanup(b.Close)
 	b.log = openLog(t)
@@ -270,10 +274,13 @@ func (f *failures) all() []error {
 	return slices.Clone(f.errs)
 }
 
-type producers struct{}
+type producers struct{ fail *atomic.Bool }
 
-func (producers) ActiveStates(ops.LogRef) []ops.ProducerState {
-	return []ops.ProducerState{{ProducerID: 9, LastSequence: 4, AssignedOffset: 2}}
+func (p producers) ActiveStates(ops.LogRef) ([]ops.ProducerState, error) {
+	if p.fail != nil && p.fail.Load() {
+		return nil, errors.New("the producers cannot be read")
+	}
+	return []ops.ProducerState{{ProducerID: 9, LastSequence: 4, AssignedOffset: 2}}, nil
 }
 
 // plane is a control plane that notes what it is asked, and answers as it is told to: the

@@ -142,7 +142,7 @@ type DisklessLog interface {
 // Fetchers are the broker's tasks that fill local logs. Calls for one partition come one
 // at a time, with the lock of its role held, and may be repeated: what runs as asked goes
 // on undisturbed. A stop may wait for a fetch under way, because a fetch needs no lock of
-// the role: it may call Gate.Write, Gate.Read, Gate.LeavesClassic and Gate.Evicted.
+// the role: it may call the methods of Gate that write and read, and LeavesClassic and Evicted.
 type Fetchers interface {
 	// StartClassic fetches from the leader, in that epoch, from the local end offset on.
 	StartClassic(p ops.LogRef, leader, leaderEpoch int32)
@@ -164,6 +164,7 @@ type LogDirFailureHandler interface {
 // Producers knows the idempotent producers of the partitions that this broker leads.
 type Producers interface {
 	// ActiveStates are the remembered batches up to the end of the local log, oldest first
-	// for each producer: what the diskless log goes on from.
-	ActiveStates(p ops.LogRef) []ops.ProducerState
+	// for each producer: what the diskless log goes on from. An error keeps the seal from
+	// being asked for, for now.
+	ActiveStates(p ops.LogRef) ([]ops.ProducerState, error)
 }

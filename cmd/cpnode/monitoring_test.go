@@ -18,9 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
-	"github.com/cpnode/cpnode/pruner"
 	switchover "github.com/cpnode/cpnode/switch"
-	"github.com/cpnode/cpnode/worker"
 )
 
 const (
@@ -87,7 +85,6 @@ func awaitMetrics(t *testing.T, c *cluster) (all families) {
 	}, monitorTimeout, 50*time.Millisecond, "all of %v to be exported", lateMetrics)
 	maps.DeleteFunc(all, func(name string, _ *dto.MetricFamily) bool { return !strings.HasPrefix(name, "cpnode_") })
 	embedded := prometheus.NewRegistry()
-	pruner.NewCrossTierReporter(nil, pruner.DefaultConfig(), worker.Deps{Registerer: embedded})
 	switchover.New(switchover.DefaultConfig(1), switchover.Deps{Registerer: embedded}).Close()
 	found, err := embedded.Gather()
 	require.NoError(t, err)

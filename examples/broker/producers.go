@@ -59,19 +59,19 @@ func (p *producers) append(ref ops.LogRef, set *recordSet, write func() (int64, 
 }
 
 // ActiveStates implements switchover.Producers.
-func (p *producers) ActiveStates(ref ops.LogRef) []ops.ProducerState {
+func (p *producers) ActiveStates(ref ops.LogRef) ([]ops.ProducerState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, err := p.catchUp(ref)
 	if err != nil {
 		p.failed(ref, err)
-		return nil
+		return nil, err
 	}
 	states := []ops.ProducerState{}
 	for _, batches := range known.batches {
 		states = append(states, batches...)
 	}
-	return states
+	return states, nil
 }
 
 // catchUp reads what has come to the log. mu is held.

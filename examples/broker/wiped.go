@@ -147,7 +147,7 @@ func (c *cluster) staysOffline(ctx context.Context, p *producer) error {
 			}
 		}
 		if offline, err := leaderless(); err != nil || !offline {
-			return fmt.Errorf("somebody leads without the prefix, or: %w", err)
+			return errors.Join(errors.New("somebody leads without the prefix, or it cannot be asked"), err)
 		}
 		if err := pause(ctx, retryPause); err != nil {
 			return err
@@ -168,12 +168,12 @@ func (c *cluster) refuses(ctx context.Context, broker int32, p *producer) error 
 	}
 	read, err := call[consumeAnswer](ctx, a.HTTP, verbConsume, consumeRequest{p.ref, 0})
 	if !errors.Is(err, errAgain) {
-		return fmt.Errorf("broker %d serves without the prefix: %+v, error %w", broker, read, err)
+		return fmt.Errorf("broker %d serves without the prefix: %+v, error %s", broker, read, fmt.Sprint(err))
 	}
 	next := recordSet{ProducerID: 1, BaseSequence: int32(p.next.Load()), Records: []string{"taken without the prefix"}}
 	written, err := call[produceAnswer](ctx, a.HTTP, verbProduce, produceRequest{p.ref, next})
 	if !errors.Is(err, errAgain) {
-		return fmt.Errorf("broker %d takes records without the prefix: %+v, error %w", broker, written, err)
+		return fmt.Errorf("broker %d takes records without the prefix: %+v, error %s", broker, written, fmt.Sprint(err))
 	}
 	return nil
 }

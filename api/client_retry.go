@@ -82,6 +82,11 @@ func (r *retries) wait(ctx context.Context, pause time.Duration) bool {
 	if time.Since(r.began)+pause > r.client.config.RetryFor {
 		return false
 	}
+	return waitAbout(ctx, pause)
+}
+
+// waitAbout waits for half of the pause to all of it; false when ctx ends.
+func waitAbout(ctx context.Context, pause time.Duration) bool {
 	select {
 	case <-time.After(pause/2 + rand.N(pause/2)):
 		return true

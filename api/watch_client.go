@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -35,8 +34,16 @@ type clientWatch struct {
 	client  *Client
 	from    uint64 // index of the last event after which to go on
 	reached time.Time
+	garbled int // events in a row that could not be read
 	yield   func(ops.WatchEvent, error) bool
 }
+
+// errGarbled is wrapped by the error of an event that cannot be read: cut by a lost
+// connection, or for good.
+var errGarbled = errors.New("watch: an event cannot be read")
+
+// mostGarbled ends a watch whose next event cannot be read, however often it is sent.
+const mostGarbled = 3
 
 // errEnough is the end of a watch whose consumer wants no more.
 var errEnough = errors.New("the consumer wants no more")
@@ -51,15 +58,13 @@ func (w *clientWatch) run(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return endedBy(ctx, err)
-		case final(err) || time.Since(w.reached) > w.client.config.RetryFor:
+		case final(err) || w.garbled == mostGarbled || time.Since(w.reached) > w.client.config.RetryFor:
 			return err
 		}
 		if w.reached != before {
 			pause = firstPause
 		}
-		select {
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		case <-ctx.Done():
+		if !waitAbout(ctx, pause) {
 			return endedBy(ctx, err)
 		}
 		pause = min(2*pause, longestPause)
@@ -89,9 +94,13 @@ func (w *clientWatch) connection(ctx context.Context, endpoint string) error {
 	lines.Buffer(nil, int(w.client.config.MaxAnswerBytes))
 	for {
 		event, err := readEvent(lines)
+		if errors.Is(err, errGarbled) {
+			w.garbled++
+		}
 		if err != nil {
 			return err
 		}
+		w.garbled = 0
 		if event.Kind == ops.WatchChange || event.Kind == ops.WatchResetEnd {
 			w.from = uint64(event.Index)
 		}
@@ -111,7 +120,7 @@ func readEvent(lines *bufio.Scanner) (event ops.WatchEvent, err error) {
 		case "data":
 			kind := event.Kind
 			if err := wire.DecodeAnswer(wire.JSON, value, &event); err != nil {
-				return event, fmt.Errorf("watch: %w", err)
+				return event, fmt.Errorf("%w: %w", errGarbled, err)
 			}
 			event.Kind = kind
 		case "":
@@ -119,6 +128,9 @@ func readEvent(lines *bufio.Scanner) (event ops.WatchEvent, err error) {
 				return event, nil
 			}
 		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return event, fmt.Errorf("%w: %w", errGarbled, lines.Err())
 	}
 	return event, errors.Join(lines.Err(), io.EOF)
 }

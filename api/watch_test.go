@@ -362,6 +362,31 @@ func requireOnce(t *testing.T, events []ops.WatchEvent, topics, watcher int) {
 
 // The client goes on at another node when one stops, and begins a reset anew that was
 // cut short.
+// An event that no node sends in a way that can be read ends a watch; one that was cut is
+// asked for again.
+func TestClientWatchOfGarbledEvents(t *testing.T) {
+	requests := 0
+	scripted := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests++; requests == 2 {
+			_, _ = io.WriteString(w, "event: change\nid: 5\ndata: {\"index\":5}\n\n")
+			return
+		}
+		_, _ = io.WriteString(w, "event: change\nid: 6\ndata: {\"ind\n\n")
+	}))
+	t.Cleanup(scripted.Close)
+	client := newClient(t, DefaultClientConfig(scripted.URL))
+	var indexes []int64
+	var ended error
+	for event, err := range client.Watch(t.Context(), 3) {
+		if ended = err; err == nil {
+			indexes = append(indexes, int64(event.Index))
+		}
+	}
+	require.ErrorIs(t, ended, errGarbled)
+	require.Equal(t, []int64{5}, indexes)
+	require.Equal(t, 2+mostGarbled, requests)
+}
+
 func TestClientWatchGoesOn(t *testing.T) {
 	var requests []string
 	var mu sync.Mutex

@@ -44,7 +44,8 @@ type member struct {
 	view    *remotestore.View
 
 	classic, consolidation task
-	held                   atomic.Bool // the classic fetcher brings nothing
+	held                   atomic.Bool  // the classic fetcher brings nothing
+	tampered               atomic.Int64 // batches of the prefix that were overwritten
 }
 
 func newCluster(t *testing.T, remote *remotestore.Store) *cluster {
@@ -206,7 +207,7 @@ func (m *member) tamper() {
 	files, _ := filepath.Glob(filepath.Join(m.log.Dir(), "*.log"))
 	for _, name := range files {
 		if base, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(name), ".log"), 10, 64); err == nil && base < 60 {
-			overwrite(name)
+			m.tampered.Add(overwrite(name))
 		}
 	}
 	for offset := range int64(60) {

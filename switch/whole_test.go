@@ -45,6 +45,7 @@ func TestWholeSwitch(t *testing.T) {
 			s, err := m.Status(ref)
 			return err == nil && s.LocalLogStart >= 60 && s.End == 80
 		})
+		require.Positive(t, m.tampered.Load(), "broker %d: bytes that were overwritten", m.id)
 		got, tiers := m.consumeAll(t, 80)
 		require.Equal(t, want, got, "broker %d", m.id)
 		require.Equal(t, []switchover.Tier{switchover.TierRemote, switchover.TierLocal}, tiers)
@@ -65,7 +66,7 @@ func TestWholeSwitchNeedsTheRemoteBytes(t *testing.T) {
 	c.upload()
 	c.reaches(ops.StatePrefixInRemoteStorage)
 	_, err = c.members[0].Gate.Read(t.Context(), switchover.ReadRequest{Ref: ref, MaxBytes: 1, Replica: switchover.Consumer})
-	require.Error(t, err)
+	require.ErrorIs(t, err, remotestore.ErrLost)
 }
 
 // A switch that cannot seal, since a follower lacks a record, is aborted and armed again.
@@ -127,11 +128,12 @@ func (c *cluster) produceClassic(n int) (records []string) {
 	return records
 }
 
-// overwrite writes other payloads of the same size into a segment, with right checksums.
-func overwrite(name string) {
+// overwrite writes other payloads of the same size into a segment, with right checksums,
+// and answers how many batches it overwrote.
+func overwrite(name string) (batches int64) {
 	content, err := os.ReadFile(name)
 	if err != nil {
-		return // deleted meanwhile
+		return 0 // deleted meanwhile
 	}
 	var tampered []byte
 	for r := segmentlog.NewReader(name, bytes.NewReader(content), 0); ; {
@@ -141,11 +143,15 @@ func overwrite(name string) {
 		}
 		b.Payload = bytes.Repeat([]byte("X"), len(b.Payload))
 		tampered = segmentlog.AppendFrame(tampered, b)
+		batches++
 	}
 	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
-		return
+		return 0
 	}
 	defer file.Close()
-	_, _ = file.WriteAt(tampered, 0)
+	if _, err := file.WriteAt(tampered, 0); err != nil {
+		return 0
+	}
+	return batches
 }

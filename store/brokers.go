@@ -16,26 +16,6 @@ func (tx *ReadTx) Brokers(fn func(id int32, b *Broker) bool) error {
 	})
 }
 
-// scan calls fn for each row of a bucket from a key on until it returns false. What
-// is staged must have been written.
-func (tx *ReadTx) scan(b bucket, from []byte, fn func(key, payload []byte) (bool, error)) error {
-	rows := tx.bucket(b)
-	if rows == nil {
-		return nil
-	}
-	c := rows.Cursor()
-	for k, row := c.Seek(from); k != nil; k, row = c.Next() {
-		payload, err := openRow(b, k, row)
-		if err != nil {
-			return err
-		}
-		if more, err := fn(k, payload); err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
 // PutBroker writes the row of a broker.
 func (tx *WriteTx) PutBroker(id int32, b Broker) error {
 	tx.changed(rowRef{kind: KindBroker, broker: id})

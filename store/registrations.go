@@ -63,13 +63,16 @@ func (tx *WriteTx) PutRegistration(k LogKey, r Registration) error {
 	if err != nil {
 		return err
 	}
-	t, _, err := tx.Topic(k.Topic)
+	t, ok, err := tx.Topic(k.Topic)
 	if err != nil {
 		return err
 	}
+	if !ok || t.Deleted {
+		return corrupt(bucketTopics, k.Topic[:], "topic of a registration is missing")
+	}
 	if exists {
 		tx.meta.Totals.ByStage[old.Stage(t.Origin)]--
-	} else if err := tx.countRegistration(k.Topic); err != nil {
+	} else if err := tx.countRegistration(k.Topic, t); err != nil {
 		return err
 	}
 	tx.meta.Totals.ByStage[r.Stage(t.Origin)]++
@@ -82,18 +85,11 @@ func (tx *WriteTx) PutRegistration(k LogKey, r Registration) error {
 	return err
 }
 
-func (tx *WriteTx) countRegistration(id TopicID) error {
-	t, ok, err := tx.Topic(id)
-	if err != nil {
-		return err
-	}
-	if !ok || t.Deleted {
-		return corrupt(bucketTopics, id[:], "topic of a new registration is missing")
-	}
+func (tx *WriteTx) countRegistration(id TopicID, t Topic) error {
 	t.Registrations++
 	tx.meta.Totals.Registrations++
 	tx.changed(topicRef(id))
-	_, err = tx.topics.write(tx, id, t)
+	_, err := tx.topics.write(tx, id, t)
 	return err
 }
 

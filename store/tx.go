@@ -101,6 +101,26 @@ func (tx *ReadTx) get(b bucket, key []byte) (payload []byte, ok bool, err error)
 	return payload, err == nil, err
 }
 
+// scan calls fn for each row of a bucket from a key on until it returns false. What
+// is staged must have been written.
+func (tx *ReadTx) scan(b bucket, from []byte, fn func(key, payload []byte) (bool, error)) error {
+	rows := tx.bucket(b)
+	if rows == nil {
+		return nil
+	}
+	c := rows.Cursor()
+	for k, row := c.Seek(from); k != nil; k, row = c.Next() {
+		payload, err := openRow(b, k, row)
+		if err != nil {
+			return err
+		}
+		if more, err := fn(k, payload); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
 // put writes a row. payload must come from the arena: bbolt keeps it until commit.
 func (tx *WriteTx) put(b bucket, key, payload []byte) error {
 	if bucketTable[b].logical {

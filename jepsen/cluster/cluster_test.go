@@ -26,6 +26,8 @@ func TestNode(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, n, leader)
 	create(t, n)
+	before, err := n.Instance()
+	require.NoError(t, err)
 
 	n.Kill()
 	require.ErrorContains(t, n.Pause(), "is down")
@@ -48,6 +50,9 @@ func TestNode(t *testing.T) {
 	checkState(t, c, n)
 	require.NoError(t, n.Wipe())
 	require.NoError(t, c.Start(t.Context()))
+	after, err := n.Instance()
+	require.NoError(t, err)
+	require.NotEqual(t, before, after, "it has another directory now")
 	require.Zero(t, topics(t, c, n))
 
 	n.Flags = []string{"--no-such-flag"}

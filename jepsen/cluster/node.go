@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -184,6 +186,20 @@ func (n *Node) Wipe() error {
 		return fmt.Errorf("node %s is running", n.ID)
 	}
 	return os.RemoveAll(n.Dir)
+}
+
+// Instance names the node's data directory, by which members tell a node from one that
+// came back without its data. It is there as soon as the node listens.
+func (n *Node) Instance() (string, error) {
+	data, err := os.ReadFile(filepath.Join(n.Dir, "node.json"))
+	if err != nil {
+		return "", err
+	}
+	var identity struct {
+		Instance string `json:"instance"`
+	}
+	err = json.Unmarshal(data, &identity)
+	return identity.Instance, err
 }
 
 func (n *Node) down() error { return fmt.Errorf("node %s is down", n.ID) }

@@ -146,9 +146,14 @@ func (n *Nemesis) join(ctx context.Context, node *cluster.Node) error {
 	return n.awaitVote(ctx, node)
 }
 
-// awaitVote waits until the node votes, and nobody else of its name.
+// awaitVote waits until the node votes with the directory that it has now, and nobody
+// else of its name does: one that was wiped is a voter until others find that out.
 func (n *Nemesis) awaitVote(ctx context.Context, node *cluster.Node) error {
 	return n.admin(ctx, node.ID+" to vote", func(ctx context.Context, c *api.Client) error {
+		instance, err := node.Instance()
+		if err != nil {
+			return err
+		}
 		s, err := c.ClusterStatus(ctx, &api.ClusterStatusRequest{})
 		if err != nil {
 			return err
@@ -156,7 +161,7 @@ func (n *Nemesis) awaitVote(ctx context.Context, node *cluster.Node) error {
 		lines, votes := 0, false
 		for _, m := range s.Members {
 			if m.NodeID == node.ID {
-				lines, votes = lines+1, m.Role == "voter" && m.Reachable
+				lines, votes = lines+1, m.Instance == instance && m.Role == "voter" && m.Reachable
 			}
 		}
 		if lines != 1 || !votes {

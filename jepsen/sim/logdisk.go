@@ -89,18 +89,24 @@ func (l *logUse) StoreLogs(entries []*raft.Log) error {
 	if d := l.disk.slowness(); d > 0 {
 		time.Sleep(d)
 	}
-	return l.write(func() error {
-		switch last := l.last(); {
-		case last > 0 && entries[0].Index <= last:
-			return errors.New("an append over entries that are there")
-		case last > 0 && entries[0].Index > last+1:
-			l.entries = nil
-		}
-		for _, e := range entries {
-			l.entries = append(l.entries, *e)
-		}
+	return l.write(func() error { return l.append(entries) }, func() { _ = l.append(entries[:len(entries)/2]) })
+}
+
+// append needs mu.
+func (l *logDisk) append(entries []*raft.Log) error {
+	if len(entries) == 0 {
 		return nil
-	}, nil)
+	}
+	switch last := l.last(); {
+	case last > 0 && entries[0].Index <= last:
+		return errors.New("an append over entries that are there")
+	case last > 0 && entries[0].Index > last+1:
+		l.entries = nil
+	}
+	for _, e := range entries {
+		l.entries = append(l.entries, *e)
+	}
+	return nil
 }
 
 // DeleteOldest implements raftnode.LogDisk.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -114,36 +115,11 @@ func (s *Store) Read(ctx context.Context, p ops.LogRef, segment Segment, offset 
 	}
 	from := segment.floor(offset)
 	r := segmentlog.NewReader(name, io.NewSectionReader(f, from, segment.Bytes-from), from)
-	batches, err := collect(ctx, r, offset, maxBytes)
-	return batches, errors.Join(err, f.Close())
-}
-
-// collect reads batches from the one that owns offset on, while the budget lasts.
-func collect(ctx context.Context, r *segmentlog.Reader, offset int64, maxBytes int) ([]switchover.Batch, error) {
-	var batches []switchover.Batch
-	for ctx.Err() == nil {
-		b, err := r.Next()
-		switch {
-		case err == nil && b.NextOffset() <= offset:
-			continue
-		case err == nil && (len(batches) == 0 || len(b.Payload) <= maxBytes):
-			batches = append(batches, b)
-			maxBytes -= len(b.Payload)
-		case len(batches) > 0:
-			return batches, nil // an error is that of the next read
-		default:
-			return nil, fmt.Errorf("offset %d of a remote segment: %w", offset, noEOF(err))
-		}
-	}
-	return nil, ctx.Err()
-}
-
-// noEOF is the error of a segment that ends before the offset that its metadata promises.
-func noEOF(err error) error {
+	batches, err := r.From(offset, math.MaxInt64, maxBytes)
 	if errors.Is(err, io.EOF) {
-		return ErrLost
+		err = fmt.Errorf("%s ends before offset %d, which is listed: %w", name, offset, ErrLost)
 	}
-	return err
+	return batches, errors.Join(err, f.Close(), ctx.Err())
 }
 
 // Delete deletes a segment: first its metadata, so that nobody lists bytes that are gone.

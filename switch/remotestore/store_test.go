@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -211,6 +212,26 @@ func TestDamageInTheStore(t *testing.T) {
 	require.NoError(t, os.Rename(names[0], strings.Replace(names[0], "10.json", "11.json", 1)))
 	require.ErrorIs(t, v.Refresh(context.Background(), ref), remotestore.ErrDamaged)
 	require.EqualValues(t, 19, v.HighestOffset(ref), "the view is as before")
+}
+
+// What an upload has left that died goes a day later, with the next upload; one that is under
+// way does not.
+func TestAbandonedUploadsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s, l := open(t, dir), newLog(t, 20)
+	upload(t, s, l, 0)
+	partition, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	dead, underWay := filepath.Join(partition[0], "incoming.DEAD"), filepath.Join(partition[0], "incoming.ALIVE")
+	for _, name := range []string{dead, underWay} {
+		require.NoError(t, os.WriteFile(name, []byte("half"), 0o600))
+	}
+	long := time.Now().Add(-25 * time.Hour)
+	require.NoError(t, os.Chtimes(dead, long, long))
+	upload(t, s, l, 10)
+	require.NoFileExists(t, dead)
+	require.FileExists(t, underWay)
+	require.EqualValues(t, 19, view(t, s).HighestOffset(ref))
 }
 
 // A deletion that stops half-way leaves nothing that is listed and cannot be read.

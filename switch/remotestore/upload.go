@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
+	"time"
 
 	"github.com/cpnode/cpnode/ops"
 	switchover "github.com/cpnode/cpnode/switch"
@@ -32,7 +34,11 @@ func (s *Store) Upload(ctx context.Context, p ops.LogRef, from *segmentlog.Segme
 	case listed != nil:
 		return fmt.Errorf("%s %s: %w", directory(p), segment.name(), ErrConflict)
 	}
-	if err := s.makeDirectory(directory(p)); err != nil {
+	err = s.makeDirectory(directory(p))
+	if err == nil {
+		err = s.removeAbandoned(directory(p))
+	}
+	if err != nil {
 		return fmt.Errorf("upload: %w", err)
 	}
 	err = s.place(p, segment.name()+bytesSuffix, s.forgetful, func(w io.Writer) (err error) {
@@ -91,10 +97,38 @@ func checkWhole(s switchover.Segment, end, bytes int64) error {
 	return nil
 }
 
+// A file under way has this prefix and a random name. An upload writes to it all the time, so
+// one that nobody has written to for so long is left of a process that died.
+const (
+	incomingPrefix = "incoming."
+	abandonedAfter = 24 * time.Hour
+)
+
+// removeAbandoned removes what uploads to a directory have left that died.
+func (s *Store) removeAbandoned(dir string) error {
+	entries, err := fs.ReadDir(s.root.FS(), dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), incomingPrefix) {
+			continue
+		}
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > abandonedAfter {
+			err = s.root.Remove(path.Join(dir, entry.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another broker has done it, or is done
+			return err
+		}
+	}
+	return nil
+}
+
 // place writes a file beside, and gives it its name when it is on disk; with drop, it throws
 // it away instead.
 func (s *Store) place(p ops.LogRef, name string, drop bool, write func(io.Writer) error) error {
-	beside := path.Join(directory(p), "incoming."+rand.Text())
+	beside := path.Join(directory(p), incomingPrefix+rand.Text())
 	f, err := s.root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -40,6 +40,21 @@ func TestDeleteBelow(t *testing.T) {
 	}
 }
 
+// The gate asks again and again while nothing may go: that puts nothing on disk.
+func TestDeletionOfNothingWritesNothing(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	fill(t, l, 1, 7)
+	require.NoError(t, l.DeleteBelow(3))
+	fill(t, l, 1, 1)
+	checkpoint := filepath.Join(l.Dir(), "checkpoint")
+	before, err := os.Stat(checkpoint)
+	require.NoError(t, err)
+	require.NoError(t, l.DeleteBelow(3))
+	after, err := os.Stat(checkpoint)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after), "the checkpoint was replaced")
+}
+
 // The local log start is on disk, and reads know it, before the first file vanishes.
 func TestLocalLogStartAdvancesBeforeFilesVanish(t *testing.T) {
 	var l *segmentlog.Log

@@ -42,6 +42,26 @@ func (r *Reader) Next() (switchover.Batch, error) {
 	return r.payload(h)
 }
 
+// From is the batches from the one that owns offset on, while NextOffset() <= limit: at least
+// one, and more while maxBytes of payload allow. Those before it are passed over unchecked. An
+// error behind some of them is left to the next read. Errors are as of Next: io.EOF if there is
+// no batch that owns offset.
+func (r *Reader) From(offset, limit int64, maxBytes int) (batches []switchover.Batch, err error) {
+	h, err := r.seek(offset)
+	for err == nil && h.batch.NextOffset() <= limit && (len(batches) == 0 || h.length <= maxBytes) {
+		var b switchover.Batch
+		if b, err = r.payload(h); err == nil {
+			batches = append(batches, b)
+			maxBytes -= h.length
+			h, err = r.header()
+		}
+	}
+	if len(batches) > 0 {
+		return batches, nil
+	}
+	return nil, err
+}
+
 // seek passes over batches, without checking them, to the header of the one that owns offset.
 // Errors are as of Next.
 func (r *Reader) seek(offset int64) (header, error) {

@@ -106,7 +106,7 @@ func TestDamageBelowTheFlushedPointIsAnError(t *testing.T) {
 func TestHighWatermarkIsNotAheadOfTheEnd(t *testing.T) {
 	l := open(t, t.TempDir(), small)
 	fill(t, l, 1, 2)
-	require.NoError(t, l.DeleteBelow(0))
+	require.NoError(t, l.SetLogStart(0))
 	l.Die()
 	change(t, filepath.Join(l.Dir(), segmentlog.SegmentName(0)), cutTo(frame))
 	require.EqualValues(t, 1, open(t, l.Dir(), small).HighWatermark())

@@ -86,33 +86,26 @@ func (p place) reader() *Reader {
 	return NewReader(p.name, io.NewSectionReader(p.seg.file, p.from, p.to-p.from), p.from)
 }
 
-// seek is a reader of the place whose next batch, of which it returns the header, owns offset.
-func (p place) seek(offset int64) (*Reader, header, error) {
+// seek is where the batch that owns offset begins, and its base offset.
+func (p place) seek(offset int64) (position, base int64, err error) {
 	r := p.reader()
 	h, err := r.seek(offset)
-	if errors.Is(err, io.EOF) {
-		err = corrupt(p.name, r.Position(), fmt.Sprintf("the file ends before offset %d", p.end))
-	}
-	return r, h, err
+	return r.Position(), h.batch.BaseOffset, p.short(r, err)
 }
 
-// read returns the batches from the one that owns offset on, as Log.Read does. An error
-// behind some of them is left to the next read.
+// read returns the batches from the one that owns offset on, as Log.Read does.
 func (p place) read(offset, limit int64, maxBytes int) ([]switchover.Batch, error) {
-	var batches []switchover.Batch
-	r, h, err := p.seek(offset)
-	for err == nil && h.batch.NextOffset() <= limit && (len(batches) == 0 || h.length <= maxBytes) {
-		var b switchover.Batch
-		if b, err = r.payload(h); err == nil {
-			batches = append(batches, b)
-			maxBytes -= h.length
-			h, err = r.header()
-		}
+	r := p.reader()
+	batches, err := r.From(offset, limit, maxBytes)
+	return batches, p.short(r, err)
+}
+
+// short makes the end of the file an error of a file that lacks what it should hold.
+func (p place) short(r *Reader, err error) error {
+	if errors.Is(err, io.EOF) {
+		return corrupt(p.name, r.Position(), fmt.Sprintf("the file ends before offset %d", p.end))
 	}
-	if len(batches) > 0 {
-		return batches, nil
-	}
-	return nil, err
+	return err
 }
 
 // scanIndex is the index of the place's batches. It ends at damage: what reads there finds

@@ -36,8 +36,8 @@ func (l *Log) boundary(offset int64) (place, error) {
 	s := l.owner(offset)
 	p := l.placeIn(s, s.floor(offset))
 	l.state.RUnlock()
-	r, h, err := p.seek(offset)
-	p.from, p.end = r.Position(), h.batch.BaseOffset
+	from, base, err := p.seek(offset)
+	p.from, p.end = from, base
 	return p, err
 }
 

@@ -85,8 +85,9 @@ func (p *partition) electPreferred(tx *store.ReadTx, r *store.Registration) (Cod
 }
 
 // electUnclean makes the first live replica the leader, and the ISR of a partition
-// that it may lack records of. While nothing but local disks holds the prefix it never
-// does, and of a classic partition only where the topic allows it.
+// that it may lack records of, where no member of the ISR lives. While nothing but local
+// disks holds the prefix it never does, and of a classic partition only where the topic
+// allows it.
 func (p *partition) electUnclean(tx *store.ReadTx, r *store.Registration) (Code, error) {
 	if r.Leader != store.NoLeader {
 		return ElectionNotNeeded, nil
@@ -95,10 +96,15 @@ func (p *partition) electUnclean(tx *store.ReadTx, r *store.Registration) (Code,
 	if err != nil || len(live) == 0 || !p.mayElectUnclean() {
 		return EligibleLeadersNotAvailable, err
 	}
-	if r.ISR = live; !p.state().Diskless() {
-		r.ISR = live[:1]
+	if p.state().Diskless() {
+		r.ISR, r.Leader = live, live[0]
+		return None, nil
 	}
-	r.Leader = live[0]
+	// Of the ISR, one may live that the walk of its broker has not come by yet.
+	if err := elect(tx, r); err != nil || r.Leader != store.NoLeader {
+		return None, err
+	}
+	r.ISR, r.Leader = live[:1], live[0]
 	return None, nil
 }
 

@@ -120,6 +120,18 @@ func TestElectUncleanLeader(t *testing.T) {
 	}
 }
 
+// Half-way through an unfence, a partition that was not visited has no leader, and a member
+// of its ISR lives: that one leads, and not a replica that may lack records.
+func TestUncleanElectionPrefersALiveMemberOfTheISR(t *testing.T) {
+	n := newNode(t, rows(2))
+	n.play(startMs, append(liveBrokers(2), partitions(9, "2, 1", `"unclean.leader.election.enable": "true"`),
+		fences(2).logs(5), fences(1).logs(5), unfences(2).logs(5))...)
+	n.interrupted(&ops.UnfenceBrokerRequest{BrokerID: 1}, 1)
+	n.is(8, ops.StateClassic, -1, 2, 2, 1)
+	n.later(elects(8, "unclean"))
+	n.is(8, ops.StateClassic, 1, 3, 3, 1)
+}
+
 // What clients are told of goes by where the prefix is.
 func TestAdvertisedReplicas(t *testing.T) {
 	n := play(t, ops.DefaultSettings(), append(liveBrokers(4), partitions(1, "3, 1, 2", tiered),

@@ -2,7 +2,7 @@ package sessions
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -184,9 +184,8 @@ func (s *Sessions) fence(ctx context.Context, f *ops.FenceSilentBroker) error {
 		return nil
 	}
 	s.config.Logger.Info("a broker is silent and will be fenced", "broker", f.BrokerID, "epoch", f.BrokerEpoch, "silence", silence)
-	_, err := s.node.Propose(ctx, f)
-	if err != nil {
-		return errors.Join(errors.New("fence a silent broker"), err)
+	if _, err := s.node.Propose(ctx, f); err != nil {
+		return fmt.Errorf("fence broker %d, which is silent: %w", f.BrokerID, err)
 	}
 	s.metrics.expired.Inc()
 	return nil

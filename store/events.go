@@ -108,30 +108,29 @@ func (tx *WriteTx) putEvent(index uint64, refs []rowRef) (err error) {
 
 // appendChange appends the row that ref names as it is now.
 func (tx *WriteTx) appendChange(b []byte, ref rowRef) ([]byte, error) {
-	var room [logKeySize]byte
-	key, row := room[:0], []byte(nil)
-	t, ok, err := tx.Topic(ref.log.Topic)
-	if err != nil {
-		return nil, err
-	}
-	switch ref.kind {
-	case KindTopic:
-		key = append(key, ref.log.Topic[:]...)
-		if ok && !t.Deleted {
-			row = appendTopic(nil, &t)
-		}
-	case KindBroker:
-		var broker Broker
-		broker, _, err = tx.Broker(ref.broker)
-		key, row = appendBrokerKey(key, ref.broker), appendBroker(nil, &broker)
-	case KindRegistration:
-		var r Registration
-		r, _, err = tx.Registration(ref.log)
-		key, row = appendLogKey(key, ref.log), appendRegistration([]byte{byte(t.Origin)}, &r)
-	}
+	key, row, err := tx.changedRow(ref)
 	b = append(b, byte(ref.kind))
 	b = appendString(b, string(key))
 	return appendString(b, string(row)), err
+}
+
+// changedRow is the key and the row of a change.
+func (tx *WriteTx) changedRow(ref rowRef) (key, row []byte, err error) {
+	if ref.kind == KindBroker {
+		broker, _, err := tx.Broker(ref.broker)
+		return appendBrokerKey(nil, ref.broker), appendBroker(nil, &broker), err
+	}
+	t, ok, err := tx.Topic(ref.log.Topic)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case ref.kind == KindRegistration:
+		r, _, err := tx.Registration(ref.log)
+		return appendLogKey(nil, ref.log), appendRegistration([]byte{byte(t.Origin)}, &r), err
+	case ok && !t.Deleted:
+		row = appendTopic(nil, &t)
+	}
+	return ref.log.Topic[:], row, nil
 }
 
 // trimEvents removes the oldest events beyond those that are kept, a few at a time.

@@ -24,21 +24,16 @@ func (tx *ReadTx) LogsOfTopic(id TopicID, after int32, fn func(LogKey, *Log) (bo
 		}
 	}
 	var room [logKeySize]byte
-	c := tx.bucket(bucketLogs).Cursor()
-	for k, row := c.Seek(appendLogKey(room[:0], LogKey{id, after + 1})); k != nil && bytes.HasPrefix(k, id[:]); k, row = c.Next() {
-		payload, err := openRow(bucketLogs, k, row)
+	return tx.scan(bucketLogs, appendLogKey(room[:0], LogKey{id, after + 1}), func(key, payload []byte) (bool, error) {
+		if !bytes.HasPrefix(key, id[:]) {
+			return false, nil
+		}
+		l, err := decodeLog(key, payload)
 		if err != nil {
-			return err
+			return false, err
 		}
-		l, err := decodeLog(k, payload)
-		if err != nil {
-			return err
-		}
-		if more, err := fn(decodeLogKey(k), &l); err != nil || !more {
-			return err
-		}
-	}
-	return nil
+		return fn(decodeLogKey(key), &l)
+	})
 }
 
 // NewLog is the row of a log without batches that begins at start and has its
@@ -100,24 +95,17 @@ type DeletedLog struct {
 // DeletedLogs calls fn for each soft-deleted log after the given one (nil: from
 // the oldest), oldest delete first, until it returns false. fn must not purge.
 func (tx *ReadTx) DeletedLogs(after *DeletedLog, fn func(DeletedLog) bool) error {
-	c := tx.bucket(bucketDeletedLogs).Cursor()
-	k, row := c.First()
+	var room [deletedLogKeySize]byte
+	start := room[:0]
 	if after != nil {
-		var room [deletedLogKeySize]byte
-		start := appendDeletedLogKey(room[:0], after.DeletedAt, after.Key)
-		if k, row = c.Seek(start); bytes.Equal(k, start) {
-			k, row = c.Next()
-		}
+		start = appendDeletedLogKey(start, after.DeletedAt, after.Key)
 	}
-	for ; k != nil; k, row = c.Next() {
-		if _, err := openRow(bucketDeletedLogs, k, row); err != nil {
-			return err
+	return tx.scan(bucketDeletedLogs, start, func(key, _ []byte) (bool, error) {
+		if bytes.Equal(key, start) {
+			return true, nil
 		}
-		if !fn(DeletedLog{DeletedAt: decodeTime(k), Key: decodeLogKey(k[8:])}) {
-			return nil
-		}
-	}
-	return nil
+		return fn(DeletedLog{DeletedAt: decodeTime(key), Key: decodeLogKey(key[8:])}), nil
+	})
 }
 
 // DropLog removes a soft-deleted log that has neither batches nor producer

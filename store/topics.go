@@ -23,28 +23,20 @@ func (tx *ReadTx) Topics(after TopicID, fn func(TopicID, *Topic) (bool, error)) 
 			return err
 		}
 	}
-	c := tx.bucket(bucketTopics).Cursor()
-	for k, row := c.Seek(after[:]); k != nil; k, row = c.Next() {
+	return tx.scan(bucketTopics, after[:], func(key, payload []byte) (bool, error) {
 		var id TopicID
-		if err := id.UnmarshalBinary(k); err != nil {
-			return corrupt(bucketTopics, k, "not a topic id")
+		if err := id.UnmarshalBinary(key); err != nil {
+			return false, corrupt(bucketTopics, key, "not a topic id")
 		}
 		if id == after {
-			continue
+			return true, nil
 		}
-		payload, err := openRow(bucketTopics, k, row)
+		t, err := decodeTopic(key, payload)
 		if err != nil {
-			return err
+			return false, err
 		}
-		t, err := decodeTopic(k, payload)
-		if err != nil {
-			return err
-		}
-		if more, err := fn(id, &t); err != nil || !more {
-			return err
-		}
-	}
-	return nil
+		return fn(id, &t)
+	})
 }
 
 // PutTopic writes the row of a live topic. The name of an existing one must not change.

@@ -78,25 +78,6 @@ func (c *checker) checkProducers() {
 	})
 }
 
-// checkEvents wants the newest events without a gap, each of an entry that was applied.
-func (c *checker) checkEvents() {
-	last := Event{Index: c.meta.EventsFrom}
-	c.scan(bucketEvents, eventKeySize, func(key, payload []byte) error {
-		e, err := decodeEvent(key, payload)
-		if err != nil {
-			return err
-		}
-		if e.Index <= last.Index || last.Seq > 0 && e.Seq != last.Seq+1 {
-			c.problem("event %d at entry %d follows event %d at entry %d", e.Seq, e.Index, last.Seq, last.Index)
-		}
-		last = e
-		return nil
-	})
-	if last.Seq != c.meta.LastEventSeq || last.Index > c.meta.AppliedIndex {
-		c.problem("the last event is %d at entry %d, should be %d and applied by entry %d", last.Seq, last.Index, c.meta.LastEventSeq, c.meta.AppliedIndex)
-	}
-}
-
 func (c *checker) checkFences() {
 	c.scan(bucketFences, 0, func(key, payload []byte) error {
 		c.totals.Fences++

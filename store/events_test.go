@@ -138,6 +138,61 @@ func TestEventsOfOneTransaction(t *testing.T) {
 	require.Equal(t, states[0], states[1])
 }
 
+// The events are the history of brokers and registrations: Check finds where an epoch went
+// back, and a row that is not what its last event says. A topic that is deleted and comes back
+// begins anew.
+func TestCheckOfEpochsByEvents(t *testing.T) {
+	k := LogKey{TopicID{0xaa}, 1}
+	put := func(leader, partition int32) func(*testing.T, *WriteTx) {
+		return func(t *testing.T, tx *WriteTx) {
+			require.NoError(t, tx.PutRegistration(k, Registration{Replicas: []int32{7}, ISR: []int32{7}, Leader: 7, LeaderEpoch: leader, PartitionEpoch: partition,
+				ClassicToDisklessStartOffset: NoSwitch, DisklessLeaderEpoch: -1, SealedBy: -1}))
+		}
+	}
+	broker := func(epoch int64) func(*testing.T, *WriteTx) {
+		return func(t *testing.T, tx *WriteTx) { require.NoError(t, tx.PutBroker(7, Broker{Epoch: epoch})) }
+	}
+	topic := func(t *testing.T, tx *WriteTx) {
+		require.NoError(t, tx.PutTopic(k.Topic, Topic{Name: "a", Origin: OriginClassic}))
+	}
+	dropped := func(t *testing.T, tx *WriteTx) {
+		_, err := tx.SoftDeleteTopic(k.Topic, 5)
+		require.NoError(t, err)
+	}
+	for _, c := range []struct {
+		entries []func(*testing.T, *WriteTx)
+		unsaid  func(*testing.T, *WriteTx) // makes no event
+		want    string
+	}{
+		{entries: []func(*testing.T, *WriteTx){topic, put(3, 5), put(3, 6), put(4, 7), dropped, topic, put(0, 0)}},
+		{entries: []func(*testing.T, *WriteTx){topic, put(3, 5), put(2, 6)}, want: "its epochs go back from {3 5} to {2 6} at entry 3"},
+		{entries: []func(*testing.T, *WriteTx){topic, put(3, 5), put(3, 4)}, want: "its epochs go back from {3 5} to {3 4} at entry 3"},
+		{entries: []func(*testing.T, *WriteTx){topic, put(3, 5)}, unsaid: put(3, 6), want: "its epochs were {3 5} at its last event, and are {3 6}"},
+		{entries: []func(*testing.T, *WriteTx){broker(2), broker(1)}, want: "broker 7: its epoch goes back from 2 to 1 at entry 2"},
+	} {
+		s, err := Open(filepath.Join(t.TempDir(), "state.db"), Options{Sync: SyncNever})
+		require.NoError(t, err)
+		update(t, s, func(tx *WriteTx) { tx.SetFeatureLevel(EventLevel) })
+		update(t, s, func(tx *WriteTx) { tx.NextBrokerEpoch(); tx.NextBrokerEpoch() })
+		for i, fn := range c.entries {
+			entry(t, s, uint64(i+1), func(tx *WriteTx) { fn(t, tx) })
+		}
+		if c.unsaid != nil {
+			update(t, s, func(tx *WriteTx) { c.unsaid(t, tx) })
+		}
+		path := s.Path()
+		require.NoError(t, s.Close())
+		report, err := Check(path)
+		require.NoError(t, err)
+		if c.want == "" {
+			require.Empty(t, report.Problems)
+			continue
+		}
+		require.Len(t, report.Problems, 1)
+		require.Contains(t, report.Problems[0], c.want)
+	}
+}
+
 // Check finds a gap, an event of an entry that was not applied, and a lost newest one.
 func TestCheckEvents(t *testing.T) {
 	for name, damage := range map[string]func(*testing.T, *WriteTx){

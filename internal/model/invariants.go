@@ -2,26 +2,42 @@ package model
 
 import "fmt"
 
-// mark is how far a log got: none of it goes back until the log is purged.
-type mark struct {
-	start, highWatermark, remoteStart int64
+// mark is how far something got, none of which goes back: of a log until it is purged, of a
+// registration until its topic is deleted, of a broker ever.
+type mark [3]int64
+
+// marked is what has a mark: a log, a registration or a broker.
+type marked struct {
+	kind string
+	logKey
+	broker int32
 }
 
-// watch notes how far each log got and the first that went back.
+// watch notes how far each of them got and the first that went back.
 func (m *Model) watch() {
-	seen := map[logKey]mark{}
+	seen := map[marked]mark{}
 	for id, t := range m.topics {
 		for p, l := range t.logs {
-			at, now := logKey{id, p}, mark{l.start, l.highWatermark, l.remoteStart}
-			before, known := m.marks[at]
-			back := now.start < before.start || now.highWatermark < before.highWatermark || now.remoteStart < before.remoteStart
-			if known && back && m.broken == nil {
-				m.broken = fmt.Errorf("%s/%d: went back from %+v to %+v", id, p, before, now)
-			}
-			seen[at] = now
+			seen[marked{kind: "log", logKey: logKey{id, p}}] = mark{l.start, l.highWatermark, l.remoteStart}
+		}
+		for p, r := range t.parts {
+			seen[marked{kind: "registration", logKey: logKey{id, p}}] = mark{int64(r.leaderEpoch), int64(r.partEpoch)}
+		}
+	}
+	for id, b := range m.brokers {
+		seen[marked{kind: "broker", broker: id}] = mark{b.epoch}
+	}
+	for at, now := range seen {
+		before, known := m.marks[at]
+		if known && now.behind(before) && m.broken == nil {
+			m.broken = fmt.Errorf("%+v: went back from %v to %v", at, before, now)
 		}
 	}
 	m.marks = seen
+}
+
+func (m mark) behind(other mark) bool {
+	return m[0] < other[0] || m[1] < other[1] || m[2] < other[2]
 }
 
 // Invariants checks what must hold after every operation and names the first log or file for which it does not.

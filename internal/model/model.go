@@ -44,7 +44,7 @@ type Model struct {
 
 	now     int64 // clock of the operation under way
 	changed bool  // whether the operation under way changed anything
-	marks   map[logKey]mark
+	marks   map[marked]mark
 	broken  error // the first step back that marks showed
 }
 
@@ -130,7 +130,7 @@ func New(cfg Config) *Model {
 		topics:  map[topicID]*topic{},
 		fences:  map[string]int64{},
 		brokers: map[int32]*broker{},
-		marks:   map[logKey]mark{},
+		marks:   map[marked]mark{},
 	}
 }
 

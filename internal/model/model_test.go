@@ -109,3 +109,20 @@ func TestInvariantsSeeDamage(t *testing.T) {
 		require.Error(t, m.Invariants(), name)
 	}
 }
+
+func TestInvariantsSeeEpochsGoBack(t *testing.T) {
+	for name, damage := range map[string]func(*broker, *registration){
+		"leader epoch":    func(_ *broker, r *registration) { r.leaderEpoch-- },
+		"partition epoch": func(_ *broker, r *registration) { r.partEpoch-- },
+		"broker epoch":    func(b *broker, _ *registration) { b.epoch-- },
+	} {
+		m := New(DefaultConfig())
+		do(t, m, "register-broker", `{"broker_id": 1, "incarnation_id": "i", "endpoints": [], "clean_shutdown": true}`)
+		do(t, m, "register-partitions", `{"topic_id": "`+aTopic+`", "topic_name": "a", "partitions": [{"partition": 0, "replicas": [1]}]}`)
+		require.Contains(t, do(t, m, "unfence-broker", `{"broker_id": 1}`), noError)
+		require.NoError(t, m.Invariants())
+		damage(m.brokers[1], m.topics[aTopic].parts[0])
+		m.watch()
+		require.Error(t, m.Invariants(), name)
+	}
+}

@@ -76,7 +76,7 @@ func checkSwitched(v *Verdict, records []*history.Record) error {
 	for _, name := range sortedNames(all) {
 		all[name].check(v)
 	}
-	return nil
+	return checkBrokerEpochs(v, records)
 }
 
 func sortedNames(all map[string]*switched) (names []string) {

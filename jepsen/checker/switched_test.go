@@ -50,6 +50,27 @@ func switchedHistory() *script {
 	return s
 }
 
+func TestBrokerEpochsOnlyGrow(t *testing.T) {
+	register := func(s *script, broker int32, code ops.Code, epoch int64) {
+		s.group(history.GroupSwitch, "register-broker", &ops.RegisterBrokerRequest{BrokerID: broker, IncarnationID: "i", Endpoints: []string{}},
+			&ops.RegisterBrokerResponse{Error: code, BrokerEpoch: epoch})
+	}
+	s, v := &script{}, &Verdict{}
+	register(s, 1, ops.None, 2)
+	register(s, 2, ops.None, 1)
+	register(s, 1, ops.DuplicateBroker, -1)
+	register(s, 1, ops.None, 3)
+	require.NoError(t, checkSwitched(v, s.records))
+	require.Empty(t, v.Violations)
+	for _, epoch := range []int64{3, 2} { // again, and back
+		register(s, 1, ops.None, epoch)
+	}
+	require.NoError(t, checkSwitched(v, s.records))
+	require.Len(t, v.Violations, 2)
+	require.Equal(t, []any{CheckLeaders, []int{4, 5}}, []any{v.Violations[0].Check, v.Violations[0].Lines})
+	require.Equal(t, []int{5, 6}, v.Violations[1].Lines)
+}
+
 func TestSwitched(t *testing.T) {
 	see := func(line int, fn func(*ops.DescribedPartition)) func(*script) {
 		return func(s *script) {

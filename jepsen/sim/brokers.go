@@ -14,6 +14,7 @@ import (
 // other through the switch. Whatever it is refused, what it was told stays true.
 type brokers struct {
 	*owner
+	starts [brokerCount]int // of each: its incarnation is the number of its start
 	epochs [brokerCount]int64
 	known  map[int32]*registration
 }
@@ -35,12 +36,10 @@ func newBrokers(c *cluster, id int) *brokers { return &brokers{owner: newOwner(c
 // live works until ctx ends.
 func (b *brokers) live(ctx context.Context) {
 	for i := range b.epochs {
-		answer := ask(b.owner, "register-broker", api.ControlPlane.RegisterBroker, &ops.RegisterBrokerRequest{BrokerID: firstBroker + int32(i), IncarnationID: "one", CleanShutdown: true}, "")
-		if answer == nil {
+		if b.start(i) == "" {
 			return
 		}
-		b.expect(answer.Error == ops.None, "broker %d is not registered: %s", firstBroker+i, answer.Error)
-		b.epochs[i] = answer.BrokerEpoch
+		b.expect(b.starts[i] == 1, "broker %d is not registered", firstBroker+i)
 	}
 	for ctx.Err() == nil {
 		b.step()
@@ -48,13 +47,50 @@ func (b *brokers) live(ctx context.Context) {
 	}
 }
 
+// start registers a broker in a new incarnation, which gets a higher epoch; "" if there is no
+// answer. While the one before is not fenced, it is refused.
+func (b *brokers) start(i int) ops.Code {
+	id := firstBroker + int32(i)
+	answer := ask(b.owner, "register-broker", api.ControlPlane.RegisterBroker, &ops.RegisterBrokerRequest{BrokerID: id, IncarnationID: fmt.Sprint(b.starts[i] + 1), CleanShutdown: true}, "")
+	if answer == nil {
+		return ""
+	}
+	if answer.Error == ops.None {
+		b.expect(answer.BrokerEpoch > b.epochs[i], "broker %d was registered under epoch %d after %d", id, answer.BrokerEpoch, b.epochs[i])
+		b.starts[i], b.epochs[i] = b.starts[i]+1, answer.BrokerEpoch
+	}
+	return answer.Error
+}
+
+// restart fences a broker and starts it. It stays as it was where a heartbeat that was under
+// way for long has come in between.
+func (b *brokers) restart(i int) {
+	ask(b.owner, "fence-broker", api.ControlPlane.FenceBroker, &ops.FenceBrokerRequest{BrokerID: firstBroker + int32(i)}, "")
+	b.start(i)
+}
+
+// beat says that a broker lives. Its epoch is stale only if a start that was refused has been
+// carried out since, which asking again tells.
+func (b *brokers) beat(i int) {
+	id := firstBroker + int32(i)
+	answer := ask(b.owner, "broker-heartbeat", api.ControlPlane.BrokerHeartbeat, &ops.BrokerHeartbeatRequest{BrokerID: id, BrokerEpoch: b.epochs[i]}, "")
+	switch {
+	case answer == nil || answer.Error == ops.None:
+	case answer.Error == ops.StaleBrokerEpoch:
+		code := b.start(i)
+		b.expect(code == ops.None || code == "", "the epoch of broker %d is stale, and its start is refused: %s", id, code)
+	default:
+		b.fail("heartbeat of broker %d: %s", id, answer.Error)
+	}
+}
+
 // step lets all brokers say that they live, and takes the topic one step further.
 func (b *brokers) step() {
-	for i, epoch := range b.epochs {
-		answer := ask(b.owner, "broker-heartbeat", api.ControlPlane.BrokerHeartbeat, &ops.BrokerHeartbeatRequest{BrokerID: firstBroker + int32(i), BrokerEpoch: epoch}, "")
-		if answer != nil {
-			b.expect(answer.Error == ops.None, "heartbeat of broker %d: %s", firstBroker+i, answer.Error)
-		}
+	for i := range b.epochs {
+		b.beat(i)
+	}
+	if b.random.IntN(20) == 0 {
+		b.restart(b.random.IntN(brokerCount))
 	}
 	if b.topic.IsZero() {
 		b.register()

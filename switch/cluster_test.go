@@ -84,7 +84,7 @@ func (c *cluster) join(id int32) *member {
 	config.Interval, config.RetryInitial = 10*time.Millisecond, 10*time.Millisecond
 	config.ReplicaLagMax = time.Hour // nor is any follower
 	m.Gate = switchover.New(config, switchover.Deps{
-		Remote: m.view, Diskless: c, Fetchers: m, Failures: &failures{}, Producers: producers{}, Brokers: c, ControlPlane: c,
+		Remote: m.view, Diskless: c, Fetchers: m, Failures: &failures{}, Producers: &producers{remembered: 1}, Brokers: c, ControlPlane: c,
 	})
 	require.NoError(c.t, m.Open(ref, m.log))
 	m.BeforeDeletion(m.tamper)

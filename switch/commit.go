@@ -22,8 +22,12 @@ func (k commitKind) String() string {
 	return [...]string{"commit-seal", "commit-prefix-in-remote-storage", "alter-partition"}[k]
 }
 
-// partitionsPerCall bounds a request; producer states are most of its size.
-const partitionsPerCall = 64
+// A request takes at most so many partitions, and so many batches of their producers, which are
+// most of its size; a partition with more of these is asked for alone.
+const (
+	partitionsPerCall = 64
+	statesPerCall     = 10_000
+)
 
 // attempt is what became of asking for one thing in one epoch. Only the goroutine that
 // commits uses it.
@@ -62,8 +66,8 @@ func (g *Gate) commitWhatIsDue() {
 // commitPass asks once for all that is due.
 func (g *Gate) commitPass() {
 	all := g.all()
-	commitTogether(g, all, commitSeal, g.sealDue, g.commitSeals)
-	commitTogether(g, all, commitFlag, g.flagDue, g.commitFlags)
+	commitTogether(g, all, commitSeal, g.sealWithProducers, func(s *ops.CommitSeal) int { return len(s.ProducerStates) }, g.commitSeals)
+	commitTogether(g, all, commitFlag, g.flagDue, func(*ops.CommitPrefix) int { return 0 }, g.commitFlags)
 	for _, p := range all {
 		g.commitISR(p)
 	}
@@ -71,25 +75,35 @@ func (g *Gate) commitPass() {
 
 // commitTogether collects what is due of one kind, and asks for it in calls of a bounded
 // size. Nothing is locked during a call.
-func commitTogether[T any](g *Gate, all []*partition, kind commitKind, due func(*partition) (T, bool),
+func commitTogether[T any](g *Gate, all []*partition, kind commitKind, due func(*partition) (T, bool), statesOf func(*T) int,
 	call func(context.Context, []T) ([]ops.Code, error)) {
 	var asking []*partition
 	var items []T
-	for _, p := range all {
-		if item, ok := due(p); ok {
-			asking, items = append(asking, p), append(items, item)
+	states := 0
+	ask := func() {
+		if len(items) == 0 || g.ctx.Err() != nil {
+			return
 		}
-	}
-	for len(items) > 0 && g.ctx.Err() == nil {
-		n := min(len(items), partitionsPerCall)
 		ctx, cancel := context.WithTimeout(g.ctx, g.config.CommitTimeout)
-		codes, err := call(ctx, items[:n])
-		cancel()
-		for i, p := range asking[:n] {
+		defer cancel()
+		codes, err := call(ctx, items)
+		for i, p := range asking {
 			g.answered(p, kind, codeOf(codes, i), err)
 		}
-		asking, items = asking[n:], items[n:]
+		asking, items, states = nil, nil, 0
 	}
+	for _, p := range all {
+		item, ok := due(p)
+		if !ok {
+			continue
+		}
+		n := statesOf(&item)
+		if len(items) == partitionsPerCall || states+n > statesPerCall {
+			ask()
+		}
+		asking, items, states = append(asking, p), append(items, item), states+n
+	}
+	ask()
 }
 
 func codeOf(codes []ops.Code, i int) ops.Code {
@@ -110,7 +124,7 @@ func (g *Gate) answered(p *partition, kind commitKind, code ops.Code, err error)
 	a.next = g.clock.Now().Add(min(g.config.RetryInitial<<min(a.failures, 20), g.config.RetryMax))
 	a.failures++
 	if err != nil || code != ops.None {
-		g.logger.Warn("the control plane refused a commit", "operation", kind.String(), "topic", p.ref.TopicID.String(),
+		g.logger.Warn("a commit was not carried out", "operation", kind.String(), "topic", p.ref.TopicID.String(),
 			"partition", p.ref.Partition, "code", code, "error", err, "try", a.failures)
 	}
 }
@@ -142,16 +156,22 @@ func (g *Gate) sealDue(p *partition) (item ops.CommitSeal, due bool) {
 	return item, due
 }
 
-// commitSeals adds the active producers, which do not change any more in a sealed log.
-func (g *Gate) commitSeals(ctx context.Context, items []ops.CommitSeal) ([]ops.Code, error) {
-	for i := range items {
-		ref := ops.LogRef{TopicID: items[i].TopicID, Partition: items[i].Partition}
-		states, err := g.deps.Producers.ActiveStates(ref)
-		if err != nil {
-			return nil, fmt.Errorf("producers of %s-%d: %w", ref.TopicID, ref.Partition, err)
-		}
-		items[i].ProducerStates = states
+// sealWithProducers is sealDue with the active producers, which do not change any more in a
+// sealed log. Where they cannot be read, the seal is due later, and no other waits for it.
+func (g *Gate) sealWithProducers(p *partition) (item ops.CommitSeal, due bool) {
+	if item, due = g.sealDue(p); !due {
+		return item, false
 	}
+	states, err := g.deps.Producers.ActiveStates(p.ref)
+	if err != nil {
+		g.answered(p, commitSeal, ops.Internal, fmt.Errorf("read its producers: %w", err))
+		return item, false
+	}
+	item.ProducerStates = states
+	return item, true
+}
+
+func (g *Gate) commitSeals(ctx context.Context, items []ops.CommitSeal) ([]ops.Code, error) {
 	answer, err := g.deps.ControlPlane.CommitSeal(ctx, &ops.CommitSealRequest{Requests: items})
 	if err != nil {
 		return nil, err

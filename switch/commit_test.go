@@ -88,15 +88,63 @@ func TestSealAndFlagAreTriedAgain(t *testing.T) {
 // A seal without its producers would forget them for good.
 func TestNoSealWithoutItsProducers(t *testing.T) {
 	b := filled(t, 20)
-	b.noProducers.Store(true)
+	b.producers.unreadable[ref] = true
 	b.Apply(pending())
 	b.CommitPass()
 	require.Empty(t, b.plane.seals)
 
-	b.noProducers.Store(false)
+	b.producers.unreadable[ref] = false
 	b.clock.Advance(10 * time.Second)
 	b.CommitPass()
 	require.Len(t, b.plane.seals, 1)
+}
+
+// pendingToo is one more partition of the topic that this broker leads, and can be sealed.
+func (b *broker) pendingToo(partition int32) ops.LogRef {
+	reg := pending()
+	reg.Partition = partition
+	log := openLog(b.t)
+	fill(b.t, log, 20)
+	require.NoError(b.t, b.Open(reg.Ref(), log))
+	b.Apply(reg)
+	return reg.Ref()
+}
+
+func TestUnreadableProducersHoldUpTheirSealAlone(t *testing.T) {
+	b := filled(t, 20)
+	b.Apply(pending())
+	unreadable := b.pendingToo(1)
+	b.producers.unreadable[unreadable] = true
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 1)
+	require.EqualValues(t, 0, b.plane.seals[0].Partition)
+
+	b.producers.unreadable[unreadable] = false
+	b.clock.Advance(10 * time.Second)
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 2)
+	require.EqualValues(t, 1, b.plane.seals[1].Partition)
+}
+
+// Producers are most of a seal, and a request has a limit.
+func TestSealsOfManyProducersAreAskedForInSeveralCalls(t *testing.T) {
+	b := filled(t, 20)
+	b.producers.remembered = 4_000
+	b.Apply(pending())
+	for p := range int32(4) {
+		b.pendingToo(1 + p)
+	}
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 5)
+	require.Equal(t, 3, b.plane.calls)
+
+	b.producers.remembered = 20_000
+	for p := range int32(2) {
+		b.pendingToo(5 + p)
+	}
+	b.CommitPass()
+	require.Len(t, b.plane.seals, 7)
+	require.Equal(t, 5, b.plane.calls, "each alone")
 }
 
 func TestFencedEpochEndsTheAttempt(t *testing.T) {

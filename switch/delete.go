@@ -52,7 +52,7 @@ func (g *Gate) deletePrefix(p *partition) (again bool, err error) {
 	}
 	defer p.measure()
 	seal := p.reg.Seal()
-	if !copying || !ops.ConsolidationEnabledFor(p.reg.TopicConfig) {
+	if p.keepsPrefix(copying) {
 		g.warnKept(p)
 		return holdsPrefix(p.log, seal), nil
 	}
@@ -65,6 +65,12 @@ func (g *Gate) deletePrefix(p *partition) (again bool, err error) {
 		return false, nil
 	}
 	return holdsPrefix(p.log, seal), nil
+}
+
+// keepsPrefix says whether no local segment of the prefix may go: remote storage is off for the
+// topic, or copying to it is for this broker.
+func (p *partition) keepsPrefix(copying bool) bool {
+	return !copying || !ops.ConsolidationEnabledFor(p.reg.TopicConfig)
 }
 
 // deleteCovered deletes each segment that lies wholly below the seal and is covered by the

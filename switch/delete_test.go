@@ -120,7 +120,7 @@ func TestPrefixIsKeptWhileNothingIsCopied(t *testing.T) {
 	b := newBroker(t)
 	var lines bytes.Buffer
 	gate := switchover.New(switchover.DefaultConfig(me), switchover.Deps{
-		Remote: b.remote, Diskless: diskless{}, Fetchers: b.fetchers, Failures: b.failures, Producers: producers{},
+		Remote: b.remote, Diskless: diskless{}, Fetchers: b.fetchers, Failures: b.failures, Producers: b.producers,
 		Brokers: b.plane, ControlPlane: b.plane, Clock: clockwork.NewFakeClock(), Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	defer gate.Close()
@@ -146,11 +146,11 @@ func TestPrefixIsKeptWhileNothingIsCopied(t *testing.T) {
 func TestSegmentAcrossTheSealIsLeft(t *testing.T) {
 	b := filled(t, 15)
 	for o := int64(15); o < 25; o++ {
-		epoch := int32(3)
+		next := batch(o, 3, "local")
 		if o >= 20 {
-			epoch = 5
+			next.LeaderEpoch, next.Kind = 5, switchover.Consolidated
 		}
-		require.NoError(t, b.log.AppendBatches([]switchover.Batch{batch(o, epoch, "local")}))
+		require.NoError(t, b.log.AppendBatches([]switchover.Batch{next}))
 	}
 	b.remote.list(24)
 	b.Apply(ledBy(flagged(20), 2))

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,17 +37,18 @@ type broker struct {
 	plane    *plane
 	log      *segmentlog.Log
 
-	noProducers atomic.Bool // they cannot be read
+	producers *producers
 }
 
 // newBroker has an empty log of the partition, and the gate's goroutines do not run.
 func newBroker(t *testing.T) *broker {
 	b := &broker{
 		t: t, clock: clockwork.NewFakeClock(), remote: newTier(t), fetchers: &tasks{}, failures: &failures{}, plane: &plane{},
+		producers: &producers{unreadable: map[ops.LogRef]bool{}, remembered: 1},
 	}
 	b.Gate = switchover.New(switchover.DefaultConfig(me), switchover.Deps{
 		Remote: b.remote, Diskless: diskless{}, Fetchers: b.fetchers, Failures: b.failures,
-		Producers: producers{&b.noProducers}, Brokers: b.plane, ControlPlane: b.plane, Clock: b.clock,
+		Producers: b.producers, Brokers: b.plane, ControlPlane: b.plane, Clock: b.clock,
 	})
 	t.Cleanup(b.Close)
 	b.log = openLog(t)
@@ -274,13 +274,17 @@ func (f *failures) all() []error {
 	return slices.Clone(f.errs)
 }
 
-type producers struct{ fail *atomic.Bool }
+// producers are one of each partition.
+type producers struct {
+	unreadable map[ops.LogRef]bool
+	remembered int // batches
+}
 
-func (p producers) ActiveStates(ops.LogRef) ([]ops.ProducerState, error) {
-	if p.fail != nil && p.fail.Load() {
+func (p *producers) ActiveStates(ref ops.LogRef) ([]ops.ProducerState, error) {
+	if p.unreadable[ref] {
 		return nil, errors.New("the producers cannot be read")
 	}
-	return []ops.ProducerState{{ProducerID: 9, LastSequence: 4, AssignedOffset: 2}}, nil
+	return slices.Repeat([]ops.ProducerState{{ProducerID: 9, LastSequence: 4, AssignedOffset: 2}}, p.remembered), nil
 }
 
 // plane is a control plane that notes what it is asked, and answers as it is told to: the
@@ -288,6 +292,7 @@ func (p producers) ActiveStates(ops.LogRef) ([]ops.ProducerState, error) {
 type plane struct {
 	mu     sync.Mutex
 	seals  []ops.CommitSeal
+	calls  int // in which the seals were asked for
 	flags  []ops.CommitPrefix
 	isrs   []*ops.AlterPartitionRequest
 	answer ops.Code // "" is NONE
@@ -309,7 +314,7 @@ func (c *plane) CommitSeal(_ context.Context, r *ops.CommitSealRequest, _ ...api
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seals = append(c.seals, r.Requests...)
+	c.seals, c.calls = append(c.seals, r.Requests...), c.calls+1
 	answer := &ops.CommitSealResponse{}
 	for range r.Requests {
 		answer.Responses = append(answer.Responses, ops.CommittedSeal{Error: c.code()})

@@ -102,7 +102,11 @@ func (p *progress) wanted(log LocalLog, reg *Registration, me int32, brokers Bro
 	if len(isr) == len(reg.ISR) && !slices.ContainsFunc(isr, func(id int32) bool { return !reg.inSync(id) }) {
 		return nil
 	}
-	p.proposed = append(p.proposed, isr...)
+	for _, id := range isr {
+		if !slices.Contains(p.proposed, id) {
+			p.proposed = append(p.proposed, id)
+		}
+	}
 	return isr
 }
 

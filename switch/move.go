@@ -59,10 +59,10 @@ func (g *Gate) MoveStep(ref ops.LogRef, maxBytes int) (state MoveState, replaced
 	if err != nil || copied {
 		return MoveCopying, nil, err
 	}
-	highest := g.deps.Remote.HighestOffset(ref)
+	highest, copying := g.deps.Remote.HighestOffset(ref), g.deps.Remote.Copying(ref)
 	at(g.hooks.promoting)
 	err = g.alone(ref, func(p *partition) (err error) {
-		state, replaced, err = p.promote(highest)
+		state, replaced, err = p.promote(highest, copying)
 		return err
 	})
 	return state, replaced, err
@@ -101,7 +101,7 @@ func (p *partition) copyToFuture(maxBytes int) (copied bool, err error) {
 
 // promote swaps the logs if the future one has all that the current one has, and no prefix
 // that may not be read locally. The caller holds mu alone.
-func (p *partition) promote(highest int64) (MoveState, LocalLog, error) {
+func (p *partition) promote(highest int64, copying bool) (MoveState, LocalLog, error) {
 	switch {
 	case p.future == nil:
 		return MoveCopying, nil, ErrNoMove
@@ -109,8 +109,10 @@ func (p *partition) promote(highest int64) (MoveState, LocalLog, error) {
 		return MoveCopying, nil, nil
 	}
 	if p.reg.State == ops.StatePrefixInRemoteStorage {
-		if err := deleteCovered(p.future, p.reg.Seal(), highest); err != nil {
-			return MoveWaiting, nil, err
+		if !p.keepsPrefix(copying) {
+			if err := deleteCovered(p.future, p.reg.Seal(), highest); err != nil {
+				return MoveWaiting, nil, err
+			}
 		}
 		if holdsPrefix(p.future, p.reg.Seal()) {
 			return MoveWaiting, nil, nil

@@ -81,6 +81,29 @@ func TestMoveAcrossTheFlag(t *testing.T) {
 	b.requireTier(5, switchover.TierRemote)
 }
 
+// Where nothing is copied to remote storage the prefix stays, and so a move waits.
+func TestMoveWaitsWhileNothingIsCopied(t *testing.T) {
+	b := filled(t, 20)
+	b.remote.list(19)
+	b.remote.SetCopying(false)
+	b.Apply(flagged(20))
+	future := moving(t, b)
+	state, _ := b.copyAll()
+	require.Equal(t, switchover.MoveWaiting, state)
+	off := flagged(20)
+	off.TopicConfig = nil
+	b.remote.SetCopying(true)
+	b.Apply(off)
+	state, _ = b.copyAll()
+	require.Equal(t, switchover.MoveWaiting, state, "remote storage is off for the topic")
+	require.Zero(t, future.LocalLogStartOffset())
+
+	b.Apply(flagged(20))
+	state, _ = b.copyAll()
+	require.Equal(t, switchover.MovePromoted, state)
+	require.EqualValues(t, 20, future.LocalLogStartOffset())
+}
+
 // The promotion has looked at what is covered; then the current log loses its prefix. What
 // counts is what the future log holds.
 func TestDeletionOfTheCurrentLogRacingPromotion(t *testing.T) {
@@ -155,7 +178,7 @@ func TestMoveOfABatchAcrossTheSeal(t *testing.T) {
 	b := newBroker(t)
 	fill(t, b.log, 18)
 	across := batch(18, 5, "local")
-	across.Records = 4
+	across.Records, across.Kind = 4, switchover.Consolidated
 	require.NoError(t, b.log.AppendBatches([]switchover.Batch{across}))
 	b.remote.list(21)
 	b.Apply(flagged(20))

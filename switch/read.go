@@ -118,10 +118,10 @@ func (g *Gate) readParked(ctx context.Context, p *partition, r *ReadRequest) (Re
 
 // readOnce reads from the tier that has the offset now.
 func (g *Gate) readOnce(ctx context.Context, p *partition, r *ReadRequest) (ReadResult, error) {
-	covered := g.deps.Remote.HighestOffset(r.Ref) >= r.Offset
-	result, reg, err := g.readLocal(p, r, covered)
+	remoteEnd := g.deps.Remote.HighestOffset(r.Ref) + 1
+	result, reg, err := g.readLocal(p, r, remoteEnd)
 	if errors.Is(err, errPrefixElsewhere) || r.Replica == Consumer && errors.Is(err, ErrNotLocal) {
-		if result.Tier, err = reg.elsewhere(r, covered); err != nil {
+		if result.Tier, err = reg.elsewhere(r, remoteEnd); err != nil {
 			g.deletions.add(r.Ref)
 		}
 	}
@@ -137,11 +137,11 @@ func (g *Gate) readOnce(ctx context.Context, p *partition, r *ReadRequest) (Read
 }
 
 // elsewhere is the tier that serves what may not be read locally, if there is one by now.
-func (r *Registration) elsewhere(read *ReadRequest, covered bool) (Tier, error) {
+func (r *Registration) elsewhere(read *ReadRequest, remoteEnd int64) (Tier, error) {
 	switch {
 	case read.Replica != Consumer:
 		return TierNone, ErrNotLeaderOrFollower
-	case covered:
+	case read.Offset < remoteEnd:
 		return TierRemote, nil
 	case r.ownedByDiskless(read.Offset):
 		return TierDiskless, nil
@@ -172,13 +172,13 @@ func (g *Gate) readRemote(ctx context.Context, r *ReadRequest, reg *Registration
 // decision, the read and the check of what it returned see one registration and one log,
 // under the lock that a new role, the deletion of the prefix and the promotion of a future
 // log take alone.
-func (g *Gate) readLocal(p *partition, r *ReadRequest, covered bool) (ReadResult, *Registration, error) {
+func (g *Gate) readLocal(p *partition, r *ReadRequest, remoteEnd int64) (ReadResult, *Registration, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if err := p.usable(); err != nil {
 		return ReadResult{}, nil, err
 	}
-	result, limit, err := g.locate(p, r, covered)
+	result, limit, err := g.locate(p, r, remoteEnd)
 	if err != nil || result.Tier != TierLocal {
 		return result, p.reg, err
 	}
@@ -207,21 +207,23 @@ func (r *Registration) mayReturn(batches []Batch) error {
 	return nil
 }
 
-// locate says which tier has the offset, and up to where the local log may be read. The
-// caller holds mu of p.
-func (g *Gate) locate(p *partition, r *ReadRequest, covered bool) (result ReadResult, limit int64, err error) {
+// locate says which tier has the offset, and up to where the local log may be read. remoteEnd
+// is the first offset that this broker's metadata does not list. The caller holds mu of p.
+func (g *Gate) locate(p *partition, r *ReadRequest, remoteEnd int64) (result ReadResult, limit int64, err error) {
 	if p.log != nil {
 		result.LogStart = p.log.LogStartOffset()
 	}
 	switch {
+	case r.Offset < 0:
+		return ReadResult{}, 0, fmt.Errorf("%w: %d is negative", ErrOffsetOutOfRange, r.Offset)
 	case p.reg.ClassicPrefixOffsetInRemoteStorage(r.Offset):
 		return p.locatePrefix(r, result)
 	case r.Replica != Consumer:
 		return g.locateForFollower(p, r, result)
 	case p.reg.ownedByDiskless(r.Offset):
-		return p.locateDiskless(r, covered, result)
+		return p.locateDiskless(r, remoteEnd, result)
 	}
-	return g.locateClassic(p, r, covered, result)
+	return g.locateClassic(p, r, remoteEnd, result)
 }
 
 // locatePrefix: of a prefix in remote storage no local record is returned to anybody.
@@ -234,13 +236,13 @@ func (p *partition) locatePrefix(r *ReadRequest, result ReadResult) (ReadResult,
 }
 
 // locateDiskless: what is at or above the seal was consolidated, or is in diskless storage.
-func (p *partition) locateDiskless(r *ReadRequest, covered bool, result ReadResult) (ReadResult, int64, error) {
+func (p *partition) locateDiskless(r *ReadRequest, remoteEnd int64, result ReadResult) (ReadResult, int64, error) {
 	switch {
 	case p.log != nil && p.reg.ConsolidationActive() && p.log.LocalLogStartOffset() <= r.Offset && r.Offset < p.log.EndOffset():
 		result.Tier, result.HighWatermark = TierLocal, p.log.EndOffset()
 		return result, p.log.EndOffset(), nil
-	case covered:
-		result.Tier = TierRemote
+	case r.Offset < remoteEnd:
+		result.Tier, result.HighWatermark = TierRemote, remoteEnd
 		return result, 0, nil
 	}
 	result.Tier = TierDiskless
@@ -249,7 +251,7 @@ func (p *partition) locateDiskless(r *ReadRequest, covered bool, result ReadResu
 
 // locateClassic: the ISR serves consumers up to the high watermark, from local logs, and
 // from remote storage what they hold no more.
-func (g *Gate) locateClassic(p *partition, r *ReadRequest, covered bool, result ReadResult) (ReadResult, int64, error) {
+func (g *Gate) locateClassic(p *partition, r *ReadRequest, remoteEnd int64, result ReadResult) (ReadResult, int64, error) {
 	me := g.config.BrokerID
 	if p.log == nil || !p.leads(me) && !p.reg.inSync(me) {
 		return ReadResult{}, 0, ErrNotLeaderOrFollower
@@ -262,7 +264,7 @@ func (g *Gate) locateClassic(p *partition, r *ReadRequest, covered bool, result 
 	case r.Offset >= start:
 		result.Tier = TierLocal
 		return result, result.HighWatermark, nil
-	case covered:
+	case r.Offset < remoteEnd:
 		result.Tier = TierRemote
 		return result, 0, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/ops"
 	switchover "github.com/cpnode/cpnode/switch"
 )
 
@@ -35,6 +36,27 @@ func TestOnlyTheISRServesAPrefixThatIsOnlyLocal(t *testing.T) {
 		b.Apply(ledBy(reg, 2))
 		b.requireTier(5, switchover.TierLocal)
 	}
+}
+
+func TestNegativeOffsetIsOutOfRange(t *testing.T) {
+	born := classic()
+	born.State = ops.StateBornDiskless
+	for _, reg := range []switchover.Registration{classic(), pending(), waiting(20), flagged(20), born} {
+		b := filled(t, 20)
+		b.Apply(reg)
+		_, err := b.consume(-1)
+		require.ErrorIs(t, err, switchover.ErrOffsetOutOfRange, reg.State)
+	}
+}
+
+func TestHighWatermarkOfRemoteRecordsAboveTheSeal(t *testing.T) {
+	b := filled(t, 20)
+	b.remote.list(24)
+	b.Apply(flagged(20))
+	got, err := b.consume(22)
+	require.NoError(t, err)
+	require.Equal(t, switchover.TierRemote, got.Tier)
+	require.EqualValues(t, 25, got.HighWatermark)
 }
 
 func TestUncoveredPrefixIsServedByNobody(t *testing.T) {
@@ -200,13 +222,12 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// A batch that has records on both sides of the seal, as an operator's override of the seal
-// can leave one, is not returned for those above it either.
+// A batch that has records on both sides of the seal is not returned for those above it either.
 func TestBatchAcrossTheSealIsNotReadLocally(t *testing.T) {
 	b := newBroker(t)
 	fill(t, b.log, 18)
 	across := batch(18, 5, "local")
-	across.Records = 4
+	across.Records, across.Kind = 4, switchover.Consolidated
 	require.NoError(t, b.log.AppendBatches([]switchover.Batch{across}))
 	b.Apply(flagged(20))
 	require.EqualValues(t, 22, b.status().End)

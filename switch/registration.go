@@ -39,7 +39,8 @@ func (r *Registration) ownedByDiskless(offset int64) bool {
 	return r.State == ops.StateBornDiskless || r.Sealed() && offset >= r.Seal()
 }
 
-// consolidationEpoch is the leader epoch of all consolidated records: no classic one has it.
+// consolidationEpoch is the leader epoch of all consolidated records. No classic one has it,
+// unless an operator has sealed the partition without a switch that was begun before.
 func (r *Registration) consolidationEpoch() int32 { return max(r.DisklessLeaderEpoch, 0) }
 
 // inSync says whether a broker may serve what only the ISR holds.

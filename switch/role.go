@@ -177,8 +177,12 @@ func (r *Registration) wouldConsolidateBehindPrefix(log LocalLog) bool {
 // never committed. What consolidation wrote there stays, since the control plane may have
 // pruned it already.
 func (p *partition) cutAtSeal(reg *Registration, leads bool) error {
-	if p.log.EndOffset() > reg.Seal() && !consolidatedFrom(p.log, reg) {
-		if err := p.truncate(reg.Seal()); err != nil {
+	if p.log.EndOffset() > reg.Seal() {
+		consolidated, err := consolidatedFrom(p.log, reg)
+		if err == nil && !consolidated {
+			err = p.truncate(reg.Seal())
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -199,20 +203,30 @@ func (p *partition) truncate(offset int64) error {
 	return p.log.Truncate(offset)
 }
 
-// consolidatedFrom says whether every epoch range of the log from the seal on, or from where
-// the log begins if that is later, is the epoch in which diskless records are consolidated.
-func consolidatedFrom(log LocalLog, reg *Registration) bool {
+// consolidatedFrom says whether all that the log holds from the seal on, or from where the log
+// begins if that is later, was consolidated: every epoch range there is the epoch of that, and
+// the first record is none of a producer. The epoch does not tell where an operator has sealed
+// a partition that was classic: its leader wrote in the very epoch that the seal then has.
+func consolidatedFrom(log LocalLog, reg *Registration) (bool, error) {
 	from := max(reg.Seal(), log.LocalLogStartOffset())
-	epochs := log.Epochs()
+	if !inEpochFrom(log.Epochs(), from, reg.consolidationEpoch()) {
+		return false, nil
+	}
+	first, err := log.Read(from, log.EndOffset(), 1)
+	return len(first) == 0 || first[0].Kind == Consolidated, err
+}
+
+// inEpochFrom says whether an offset and all behind it are of one epoch.
+func inEpochFrom(epochs []EpochStart, offset int64, epoch int32) bool {
 	covered := false
 	for i, e := range epochs {
-		if i+1 < len(epochs) && epochs[i+1].Start <= from {
+		if i+1 < len(epochs) && epochs[i+1].Start <= offset {
 			continue // ends before
 		}
-		if e.Epoch != reg.consolidationEpoch() {
+		if e.Epoch != epoch {
 			return false
 		}
-		covered = covered || e.Start <= from
+		covered = covered || e.Start <= offset
 	}
 	return covered
 }

@@ -127,12 +127,43 @@ func TestConsolidatedRecordsSurviveARegistrationChange(t *testing.T) {
 	}
 }
 
-// One classic record among them, of a leader that did not know of the seal, and all go.
+// One record among them of another epoch than the seal's, and all go.
 func TestRecordsOfAnotherEpochAboveTheSealAreCut(t *testing.T) {
+	for _, epochs := range [][2]int32{{4, 5}, {5, 6}} {
+		b := filled(t, 20)
+		for i, epoch := range epochs {
+			next := batch(20+int64(i), epoch, "local")
+			next.Kind = switchover.Consolidated
+			require.NoError(t, b.log.AppendBatches([]switchover.Batch{next}))
+		}
+		b.Apply(flagged(20))
+		require.EqualValues(t, 20, b.status().End, epochs)
+	}
+}
+
+// An operator seals a partition that was classic: the seal has the epoch in which its leader
+// has written. What it wrote above the seal goes all the same, and what is consolidated in
+// that epoch later stays.
+func TestOperatorsSealOfAClassicPartitionCutsItsRecords(t *testing.T) {
+	sealed, flag := waiting(15), flagged(15)
+	sealed.DisklessLeaderEpoch, flag.DisklessLeaderEpoch = 3, 3
 	b := filled(t, 20)
-	require.NoError(t, b.log.AppendBatches([]switchover.Batch{batch(20, 4, "local"), batch(21, 5, "local")}))
-	b.Apply(flagged(20))
-	require.EqualValues(t, 20, b.status().End)
+	b.Apply(sealed)
+	require.EqualValues(t, 15, b.status().End)
+	b.remote.list(14)
+	b.Apply(flag)
+	require.NoError(t, b.AppendConsolidated(ref, []switchover.Batch{batch(15, 0, "local"), batch(16, 0, "local")}))
+	for range 2 { // with the prefix, and without
+		flag.PartitionEpoch++
+		b.Apply(flag)
+		b.requireTier(16, switchover.TierLocal)
+		b.DeletePass(true)
+		require.Equal(t, []int64{15, 17}, []int64{b.status().LocalLogStart, b.status().End})
+	}
+
+	late := filled(t, 20) // it was down until the flag
+	late.Apply(flag)
+	require.EqualValues(t, 15, late.status().End)
 }
 
 func TestLeaderHandsOverToConsolidation(t *testing.T) {

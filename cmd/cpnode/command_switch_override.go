@@ -53,7 +53,10 @@ func switchOverrideCommand() *cobra.Command {
 		Short: "Set by hand where a partition stands in its switch",
 		Long: `For a partition whose leader cannot finish the switch. It asks no leader: whoever gives
 a seal answers for it. It is tried first without changing anything, and what becomes
-unreadable is shown before it is asked for.`,
+unreadable is shown before it is asked for.
+
+A seal belongs where a batch begins: brokers cut whole batches, and one whose log then ends
+below the seal does not serve the partition until the seal is moved down to that end.`,
 		Example: `  cpnode switch override orders 3 --seal 1200 --log-start-offset 0 --log-end-offset 1300 --dry-run
   cpnode switch override orders 3 --abort`,
 		Args: exactly(2),

@@ -21,15 +21,27 @@ var gateMutations = []mutation{
 	},
 	{
 		name: "gate: consolidated records cut at the seal",
-		file: "switch/role.go", old: "&& !consolidatedFrom(p.log, reg)",
-		new: "",
+		file: "switch/role.go", old: "if err == nil && !consolidated {",
+		new: "if err == nil {",
 		pkg: "./switch", run: "TestConsolidatedRecordsSurviveARegistrationChange",
 	},
 	{
 		name: "gate: classic records above the seal kept",
-		file: "switch/role.go", old: "if e.Epoch != reg.consolidationEpoch() {",
+		file: "switch/role.go", old: "if e.Epoch != epoch {",
 		new: "if e.Epoch < 0 {",
 		pkg: "./switch", run: "TestRecordsOfAnotherEpochAboveTheSealAreCut",
+	},
+	{
+		name: "gate: classic records in the epoch of the seal kept",
+		file: "switch/role.go", old: "return len(first) == 0 || first[0].Kind == Consolidated, err",
+		new: "return len(first) >= 0, err",
+		pkg: "./switch", run: "TestOperatorsSealOfAClassicPartitionCutsItsRecords",
+	},
+	{
+		name: "gate: move of a prefix that is kept",
+		file: "switch/move.go", old: "if !p.keepsPrefix(copying) {",
+		new: "if !p.keepsPrefix(copying) || !copying {",
+		pkg: "./switch", run: "TestMoveWaitsWhileNothingIsCopied",
 	},
 	{
 		name: "gate: leader below the seal stays online",

@@ -42,6 +42,27 @@ func TestNegativeBudgetsAndIdsAreRefused(t *testing.T) {
 	}
 }
 
+// Keys may be as long as object.key.max.bytes allows: the cleaner must not be refused for ever.
+func TestEntriesOfLongKeysAreSplit(t *testing.T) {
+	settings := ops.DefaultSettings()
+	settings.Limits.ObjectKey = 16 << 10
+	n := newNode(t, settings)
+	var keys []string
+	for i := range 100 {
+		keys = append(keys, fmt.Sprintf("%q", fmt.Sprintf("%s%d", strings.Repeat("k", 16_000), i)))
+		_, code := n.do("commit-file", 2000, fmt.Appendf(nil, `{"object_key": %s, "uploader_broker_id": 1, "file_size": 1, "batches": [
+			{"topic_id": %q, "partition": 0, "byte_offset": 0, "byte_size": 1, "base_offset": 0, "last_offset": 0, "batch_max_timestamp": 1}]}`, keys[i], boundsTopic))
+		require.Empty(t, code)
+	}
+	answer, code := n.do("delete-files", 2000, []byte(`{"object_keys": [`+strings.Join(keys, ",")+`]}`))
+	require.Empty(t, code)
+	require.Equal(t, 100, strings.Count(string(answer), `"NONE"`))
+	require.Zero(t, n.meta().Totals.FilesDeleting)
+	for _, entry := range n.log {
+		require.Less(t, len(entry), ops.DefaultLimits().EntryBytes)
+	}
+}
+
 // Names that no topic can have fill an entry by their bytes, not by their number.
 func TestEntriesOfLongNamesAreSplit(t *testing.T) {
 	n := newNode(t, ops.DefaultSettings())

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/cpnode/cpnode/store"
 )
@@ -26,11 +27,22 @@ type CreateTopicsResponse struct {
 	Topics []CreatedTopic `json:"topics"`
 }
 
-// CreatedTopic is the answer to one topic; PartitionsCreated is -1 when it failed.
+// CreatedTopic is the answer to one topic; when it failed PartitionsCreated is -1, and
+// Message says why.
 type CreatedTopic struct {
 	TopicID           store.TopicID `json:"topic_id"`
 	Error             Code          `json:"error"`
 	PartitionsCreated int64         `json:"partitions_created"`
+	Message           string        `json:"message,omitzero" doc:"Why not, for people."`
+}
+
+// WithoutMessage is the answer as a trace has it.
+func (r *CreateTopicsResponse) WithoutMessage() any {
+	plain := &CreateTopicsResponse{Topics: slices.Clone(r.Topics)}
+	for i := range plain.Topics {
+		plain.Topics[i].Message = ""
+	}
+	return plain
 }
 
 // Validate bounds the request and checks the config.
@@ -83,15 +95,17 @@ func (c *createTopic) decide(tx *store.ReadTx, nowMs int64) (change[CreatedTopic
 	if err != nil {
 		return change[CreatedTopic]{}, err
 	}
-	code, err := c.check(tx, &t, known)
-	if err != nil || code != None {
-		return change[CreatedTopic]{answer: CreatedTopic{c.topic.TopicID, code, -1}}, err
+	switch refused, err := c.check(tx, &t, known); {
+	case err != nil:
+		return change[CreatedTopic]{}, err
+	case refused != nil:
+		return change[CreatedTopic]{answer: CreatedTopic{c.topic.TopicID, refused.Code, -1, refused.Message}}, nil
 	}
 	missing, err := c.missing(tx)
 	if err != nil {
 		return change[CreatedTopic]{}, err
 	}
-	answer := CreatedTopic{c.topic.TopicID, None, int64(len(missing))}
+	answer := CreatedTopic{TopicID: c.topic.TopicID, Error: None, PartitionsCreated: int64(len(missing))}
 	config, configured := mergedConfig(t.Config, c.topic.Config)
 	if len(missing) == 0 && (!known || !configured) {
 		return change[CreatedTopic]{answer: answer}, nil
@@ -103,23 +117,18 @@ func (c *createTopic) decide(tx *store.ReadTx, nowMs int64) (change[CreatedTopic
 	return change[CreatedTopic]{answer, func(tx *store.WriteTx) error { return c.write(tx, t, missing) }}, nil
 }
 
-func (c *createTopic) check(tx *store.ReadTx, t *store.Topic, known bool) (Code, error) {
+// check says why the topic is refused, nil when it is not.
+func (c *createTopic) check(tx *store.ReadTx, t *store.Topic, known bool) (*Error, error) {
 	r := &c.topic
-	if r.FirstPartition < 0 || r.FirstPartition > r.NumPartitions || int64(r.NumPartitions) > c.maxPartitions {
-		return InvalidRequest, nil
-	}
-	if !known {
+	switch {
+	case r.FirstPartition < 0 || r.FirstPartition > r.NumPartitions:
+		return Errorf(InvalidRequest, "first_partition must be 0 to num_partitions"), nil
+	case int64(r.NumPartitions) > c.maxPartitions:
+		return Errorf(InvalidRequest, "num_partitions must be at most %d", c.maxPartitions), nil
+	case !known:
 		return checkNewTopic(tx, r.TopicID, r.TopicName)
 	}
-	if t.Deleted || t.Name != r.TopicName || t.Origin == store.OriginClassic {
-		return InvalidRequest, nil
-	}
-	for _, k := range fixedConfig {
-		if v, given := r.Config[k]; given && v != t.Config[k] {
-			return InvalidRequest, nil
-		}
-	}
-	return None, nil
+	return checkKnownTopic(t, r.TopicName, store.OriginDiskless, r.Config), nil
 }
 
 // missing is the asked partitions that have no log.

@@ -41,10 +41,10 @@ func checkObjectKey(field, key string, lim Limits) error {
 	return nil
 }
 
-// Begin logs entries of s.ItemRows keys.
+// Begin logs entries of s.ItemRows keys, fewer when these are long.
 func (r *DeleteFilesRequest) Begin(s Settings) Steps {
 	return &together[string, DeletedFile]{
-		items: r.ObjectKeys, budget: s.ItemRows, weigh: weightOne[string],
+		items: r.ObjectKeys, budget: s.ItemRows, weigh: func(key *string) int64 { return 1 + textWeight(*key) },
 		decide:  (&deleteFiles{fenceMs: s.ForgottenKeyRetentionMs}).decide,
 		command: func(keys []string) Command { return &deleteFiles{keys: keys, fenceMs: s.ForgottenKeyRetentionMs} },
 		respond: func(answers []DeletedFile) any { return &DeleteFilesResponse{Files: answers} },

@@ -60,10 +60,8 @@ func (r *InitDisklessLogRequest) Begin(s Settings) Steps {
 // weight counts rows, and a name that no topic can have by its length, so that an
 // entry is bounded in bytes too.
 func (r *InitLog) weight() int64 {
-	return 1 + int64(len(r.ProducerStates)) + int64(len(r.TopicName)/nameWeight)
+	return 1 + int64(len(r.ProducerStates)) + textWeight(r.TopicName)
 }
-
-const nameWeight = 256 // bytes that weigh as much as a row
 
 // initLogs is the logged command.
 type initLogs struct {
@@ -122,7 +120,7 @@ func (c *initLogs) decide(tx *store.ReadTx, r *InitLog, nowMs int64) (change[Ini
 	if known {
 		answer.Error, err = r.check(tx, &t, &l, exists)
 	} else {
-		answer.Error, err = checkNewTopic(tx, r.TopicID, r.TopicName)
+		answer.Error, err = r.checkNew(tx)
 	}
 	if err != nil || answer.Error != None {
 		return change[InitializedLog]{answer: answer}, err
@@ -138,6 +136,15 @@ func (c *initLogs) decide(tx *store.ReadTx, r *InitLog, nowMs int64) (change[Ini
 }
 
 func (r *InitLog) key() store.LogKey { return store.LogKey{Topic: r.TopicID, Partition: r.Partition} }
+
+// checkNew says whether an unknown topic may begin with this log.
+func (r *InitLog) checkNew(tx *store.ReadTx) (Code, error) {
+	refused, err := checkNewTopic(tx, r.TopicID, r.TopicName)
+	if refused != nil {
+		return refused.Code, nil
+	}
+	return None, err
+}
 
 // check says whether the log of a known topic may begin here: there is none, or one
 // that was created and never used. Where brokers keep a classic prefix, or replicas,

@@ -129,12 +129,28 @@ func (r *modelRun) both(op string, nowMs int64, request []byte) []byte {
 
 // withoutMessage is an answer without what it says to people.
 func withoutMessage(t fataler, text []byte) string {
-	var answer map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(text, &answer))
-	delete(answer, "message")
+	var answer any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(&answer))
+	dropMessages(answer)
 	rest, err := json.Marshal(answer)
 	require.NoError(t, err)
-	return canonical(t, rest)
+	return string(rest)
+}
+
+func dropMessages(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, "message")
+		for _, inner := range v {
+			dropMessages(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			dropMessages(inner)
+		}
+	}
 }
 
 // checkEntries holds the entries of an operation against what they changed.

@@ -32,7 +32,7 @@ func TestRegisterPartitions(t *testing.T) {
 		register(`"partitions": [], "config": {"retention.ms": "5"}`, none, 0),
 		register(`"partitions": [], "config": {"diskless.enable": "true"}`, refused("diskless.enable of an existing topic does not change"), 0),
 		step{"repair-diskless-log", `{"requests": [{"topic_id": "@a", "partition": 0, "diskless_start_offset": 3}]}`, "", 0}.item(0, ops.InvalidRequest), // its log has not begun
-		step{"create-topics", `{"topics": [{"topic_id": "@a", "topic_name": "a", "num_partitions": 1}]}`, `{"topics": [{"topic_id": "@a", "error": "INVALID_REQUEST", "partitions_created": -1}]}`, 0},
+		step{"create-topics", `{"topics": [{"topic_id": "@a", "topic_name": "a", "num_partitions": 1}]}`, `{"topics": [{"topic_id": "@a", "error": "INVALID_REQUEST", "partitions_created": -1, "message": "the topic's origin is classic"}]}`, 0},
 		step{"init-diskless-log", `{"requests": [{"topic_id": "@a", "topic_name": "a", "partition": 9, "log_start_offset": 0, "diskless_start_offset": 0}]}`, `{"responses": [{"topic_id": "@a", "partition": 9, "error": "INVALID_REQUEST"}]}`, 0},
 		step{"list-topics", `{}`, `{"topics": [{"topic_id": "@a", "topic_name": "a", "origin": "classic", "partitions": 2, "deleted_at": -1, "config": {"retention.ms": "5"}}], "next": ""}`, 0},
 	)...)

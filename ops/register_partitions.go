@@ -121,24 +121,14 @@ func (c *registerPartitions) refused(code Code, format string, args ...any) *Reg
 func (c *registerPartitions) check(tx *store.ReadTx, t *store.Topic, known bool) (*RegisterPartitionsResponse, error) {
 	r := &c.request
 	if !known {
-		code, err := checkNewTopic(tx, r.TopicID, r.TopicName)
-		if err != nil || code == None {
+		refused, err := checkNewTopic(tx, r.TopicID, r.TopicName)
+		if err != nil || refused == nil {
 			return nil, err
 		}
-		return c.refused(code, "no new topic can have this id and name"), nil
+		return c.refused(refused.Code, "no new topic can have this id and name"), nil
 	}
-	switch {
-	case t.Deleted:
-		return c.refused(InvalidRequest, "the topic is being deleted"), nil
-	case t.Name != r.TopicName:
-		return c.refused(InvalidRequest, "the topic's name is %s", t.Name), nil
-	case t.Origin != c.origin():
-		return c.refused(InvalidRequest, "the topic's origin is %s", t.Origin), nil
-	}
-	for _, k := range fixedConfig {
-		if v, given := r.Config[k]; given && v != t.Config[k] {
-			return c.refused(InvalidRequest, "%s of an existing topic does not change", k), nil
-		}
+	if refused := checkKnownTopic(t, r.TopicName, c.origin(), r.Config); refused != nil {
+		return c.refused(refused.Code, "%s", refused.Message), nil
 	}
 	return c.checkUnclean(tx)
 }

@@ -181,6 +181,13 @@ func applyTogether[R, A any](tx *store.WriteTx, items []R, nowMs int64, decide f
 // weightOne counts every item alike.
 func weightOne[R any](*R) int64 { return 1 }
 
+// textWeight counts a text that may be long by its length, so that entries are
+// bounded in bytes too.
+func textWeight(s string) int64 {
+	const row = 256 // bytes that weigh as much as a row
+	return int64(len(s) / row)
+}
+
 // orEmpty is the list, which an answer never leaves nil.
 func orEmpty[A any](list []A) []A {
 	if list == nil {

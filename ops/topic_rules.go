@@ -17,16 +17,39 @@ func legalName(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= maxTopicName && strings.Trim(name, letters) == ""
 }
 
-// checkNewTopic says whether a topic id that has no row may appear under a name.
-func checkNewTopic(tx *store.ReadTx, id store.TopicID, name string) (Code, error) {
-	if id.IsZero() || !legalName(name) {
-		return InvalidRequest, nil
+// checkNewTopic says why a topic id that has no row cannot appear under a name, nil
+// when it can.
+func checkNewTopic(tx *store.ReadTx, id store.TopicID, name string) (refused *Error, err error) {
+	switch {
+	case id.IsZero():
+		return Errorf(InvalidRequest, "the zero UUID is not a topic"), nil
+	case !legalName(name):
+		return Errorf(InvalidRequest, "the name must be 1 to %d letters, digits, '.', '_' and '-', and not . or ..", maxTopicName), nil
 	}
-	_, taken, err := tx.TopicByName(name)
-	if taken {
-		return TopicAlreadyExists, err
+	other, taken, err := tx.TopicByName(name)
+	if err != nil || !taken {
+		return nil, err
 	}
-	return None, err
+	return Errorf(TopicAlreadyExists, "the name is that of topic %s", other), nil
+}
+
+// checkKnownTopic says why a topic that has a row cannot be made, or given partitions,
+// as one of this name, origin and config; nil when it can.
+func checkKnownTopic(t *store.Topic, name string, origin store.Origin, config map[string]string) *Error {
+	switch {
+	case t.Deleted:
+		return Errorf(InvalidRequest, "the topic is being deleted")
+	case t.Name != name:
+		return Errorf(InvalidRequest, "the topic's name is %s", t.Name)
+	case t.Origin != origin:
+		return Errorf(InvalidRequest, "the topic's origin is %s", t.Origin)
+	}
+	for _, k := range fixedConfig {
+		if v, given := config[k]; given && v != t.Config[k] {
+			return Errorf(InvalidRequest, "%s of an existing topic does not change", k)
+		}
+	}
+	return nil
 }
 
 // newTopic is the row of a topic that first appears.

@@ -47,12 +47,8 @@ func topicCreateCommand() *cobra.Command {
 			return err
 		}
 		created := answer.Topics[0]
-		if created.Error == ops.InvalidRequest {
-			return fmt.Errorf("topic %s: %s: the name is not legal in Kafka, or there are more partitions than topic.max.partitions; or the topic is known and classic, deleted, "+
-				"under another name, or with another diskless.enable or remote.storage.enable", args[0], created.Error)
-		}
-		if err := refused("topic "+args[0], created.Error); err != nil {
-			return err
+		if created.Error != ops.None {
+			return fmt.Errorf("topic %s: %s: %s", args[0], created.Error, created.Message)
 		}
 		return f.print(cmd, answer, func(p *printer) {
 			p.line(fmt.Sprintf("topic %s  %s  partitions created: %d", args[0], created.TopicID, created.PartitionsCreated))

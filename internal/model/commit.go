@@ -8,7 +8,7 @@ import (
 
 type commitRequest struct {
 	ObjectKey string        `json:"object_key"`
-	Format    int8          `json:"format"`
+	Format    int64         `json:"format"`
 	Uploader  int32         `json:"uploader_broker_id"`
 	FileSize  int64         `json:"file_size"`
 	Batches   []commitBatch `json:"batches"`
@@ -79,7 +79,8 @@ func (m *Model) commitFile(r commitRequest) (any, string) {
 
 func (m *Model) wellFormed(r commitRequest) bool {
 	for _, b := range r.Batches {
-		if b.ByteSize <= 0 || b.LastOffset < b.BaseOffset {
+		distance := uint64(b.LastOffset) - uint64(b.BaseOffset) // right also where it passes int64
+		if b.ByteSize <= 0 || b.LastOffset < b.BaseOffset || distance > math.MaxInt64 {
 			return false
 		}
 	}
@@ -133,7 +134,7 @@ func (m *Model) commitBatch(b *commitBatch) commitBatchAnswer {
 	accepted := commitBatchAnswer{
 		target: b.target, Error: noError, AssignedBase: l.highWatermark, AppendTime: m.now, LogStart: l.start,
 	}
-	if b.ProducerID >= 0 && b.ProducerEpoch >= 0 {
+	if b.idempotent() {
 		refused.Error = l.checkSequence(b, &accepted)
 		if refused.Error != noError {
 			return refused
@@ -141,10 +142,24 @@ func (m *Model) commitBatch(b *commitBatch) commitBatchAnswer {
 		if accepted.Duplicate {
 			return accepted
 		}
+	}
+	if !l.holds(b) {
+		refused.Error = invalidRequest
+		return refused
+	}
+	if b.idempotent() {
 		l.remember(b, m.now)
 	}
 	l.highWatermark += b.LastOffset - b.BaseOffset + 1
 	return accepted
+}
+
+func (b *commitBatch) idempotent() bool { return b.ProducerID >= 0 && b.ProducerEpoch >= 0 }
+
+// holds says whether offsets and bytes stay within int64 with one more batch.
+func (l *log) holds(b *commitBatch) bool {
+	end := uint64(l.highWatermark) + uint64(b.LastOffset-b.BaseOffset) + 1
+	return end <= math.MaxInt64 && uint64(l.byteSize())+uint64(b.ByteSize) <= math.MaxInt64
 }
 
 // checkSequence holds a batch against its producer's history; for a duplicate it turns the answer into that of the original.

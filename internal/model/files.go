@@ -110,7 +110,7 @@ func (m *Model) isSafeToDeleteFile(r safeRequest) (any, string) {
 type fileRow struct {
 	FileID      int64  `json:"file_id"`
 	ObjectKey   string `json:"object_key"`
-	Format      int8   `json:"format"`
+	Format      int64  `json:"format"`
 	Reason      string `json:"reason"`
 	State       string `json:"state"`
 	Uploader    int32  `json:"uploader_broker_id"`

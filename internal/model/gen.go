@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ type generator struct {
 	make   func(*Gen, *Model) any
 }
 
-var generators = []generator{
+// logGenerators are of the operations on logs and files.
+var logGenerators = []generator{
 	{50, "commit-file", (*Gen).commitFile},
 	{10, "find-batches", (*Gen).findBatches},
 	{8, "list-offsets", (*Gen).listOffsets},
@@ -62,6 +64,14 @@ var generators = []generator{
 	{3, "advance-cross-tier-log-start", (*Gen).advance},
 	{6, "init-diskless-log", (*Gen).initLogs},
 	{2, "repair-diskless-log", (*Gen).repair},
+	{1, "expire-fences", (*Gen).expire},
+	{1, "expire-replays", (*Gen).expire},
+}
+
+// plainGenerators are of those whose requests stay as they are made: on brokers and the switch, whose bounds on the wire are
+// not modelled, and expire-producers, of which only the removal of all is.
+var plainGenerators = []generator{
+	{1, "expire-producers", (*Gen).expireProducers},
 	{2, "register-broker", (*Gen).registerBroker},
 	{14, "broker-heartbeat", (*Gen).heartbeat},
 	{2, "fence-broker", (*Gen).fenceBroker},
@@ -74,24 +84,28 @@ var generators = []generator{
 	{6, "commit-prefix-in-remote-storage", (*Gen).commitPrefix},
 	{5, "override-switch", (*Gen).override},
 	{6, "describe-partitions", (*Gen).describePartitions},
-	{1, "expire-producers", (*Gen).expireProducers},
-	{1, "expire-fences", (*Gen).expire},
-	{1, "expire-replays", (*Gen).expire},
 }
 
-// Next returns an operation, its clock and its JSON request. The clock stands still at times and goes back at times.
-// The caller runs the operation on m (and on what it tests) before it asks for the next one.
+var generators = slices.Concat(logGenerators, plainGenerators)
+
+// Next returns an operation, its clock and its JSON request. The clock stands still at times and goes back at times; some
+// requests have a number or a list that nobody would send (see atEdge). The caller runs the operation on m (and on what it
+// tests) before it asks for the next one.
 func (g *Gen) Next(m *Model) (op string, nowMs int64, request []byte) {
-	chosen := g.generator()
+	chosen, plain := g.generator()
 	nowMs = g.now()
 	request, err := json.Marshal(chosen.make(g, m))
 	if err != nil {
 		panic(err) // requests are plain structs
 	}
+	if !plain && g.one(8) {
+		request = g.atEdge(request)
+	}
 	return chosen.op, nowMs, request
 }
 
-func (g *Gen) generator() generator {
+// generator chooses one by weight, and says whether it is of the plain ones.
+func (g *Gen) generator() (chosen generator, plain bool) {
 	total := 0
 	for _, c := range generators {
 		total += c.weight
@@ -101,7 +115,7 @@ func (g *Gen) generator() generator {
 		n -= c.weight
 		return n < 0
 	})
-	return generators[i]
+	return generators[i], i >= len(logGenerators)
 }
 
 func (g *Gen) now() int64 {
@@ -123,7 +137,12 @@ func (g *Gen) now() int64 {
 func (g *Gen) one(n int) bool { return g.r.Intn(n) == 0 }
 
 // upTo returns a number in [0, n].
-func (g *Gen) upTo(n int64) int64 { return g.r.Int63n(n + 1) }
+func (g *Gen) upTo(n int64) int64 {
+	if n == math.MaxInt64 {
+		return g.r.Int63()
+	}
+	return g.r.Int63n(n + 1)
+}
 
 func pick[T any](g *Gen, from ...T) T { return from[g.r.Intn(len(from))] }
 
@@ -216,7 +235,7 @@ func (g *Gen) knownKey(m *Model) string {
 
 // deletedKey is a known key, and not a legal one at times.
 func (g *Gen) deletedKey(m *Model) string {
-	if g.one(100) {
+	if g.one(40) {
 		return pick(g, "", strings.Repeat("k", 1025))
 	}
 	return g.knownKey(m)

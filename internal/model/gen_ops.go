@@ -9,9 +9,9 @@ func (g *Gen) findBatches(m *Model) any {
 	return findRequest{
 		Requests: some(g, func() find {
 			at := g.target(m)
-			return find{at, g.offset(m, at), pick[int64](g, 0, 1, 100, 400, 2000, math.MaxInt32)}
+			return find{at, g.offset(m, at), pick[fetchSize](g, 0, 1, 100, 400, 2000, math.MaxInt32)}
 		}),
-		MaxBytes:   pick[int64](g, 0, 1, 300, 1000, math.MaxInt32, math.MaxInt32),
+		MaxBytes:   pick[fetchSize](g, 0, 1, 300, 1000, math.MaxInt32, math.MaxInt32),
 		MaxBatches: g.cap(),
 	}
 }
@@ -113,7 +113,7 @@ func (g *Gen) prune(m *Model) any {
 
 func (g *Gen) retention(m *Model) any {
 	return retentionRequest{some(g, func() retention {
-		r := retention{g.target(m), -1, -1}
+		r := retention{g.target(m), -1 - g.upTo(1), -1 - g.upTo(1)}
 		l := m.log(r.target)
 		if !g.one(3) {
 			r.Bytes = g.upTo(2000)

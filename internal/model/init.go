@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 type advance struct {
 	target
 	RemoteStart natural `json:"remote_log_start_offset"`
@@ -41,6 +43,11 @@ type itemAnswer struct {
 }
 
 func (m *Model) initDisklessLog(r initRequest) (any, string) {
+	for _, q := range r.Requests {
+		if slices.ContainsFunc(q.Producers, func(p producerEntry) bool { return p.ProducerID < 0 || p.Epoch < 0 }) {
+			return nil, invalidRequest
+		}
+	}
 	return each(r.Requests, func(q initLog) itemAnswer {
 		err := m.checkInit(q)
 		if err == noError {

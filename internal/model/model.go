@@ -109,7 +109,7 @@ type sequence struct {
 type file struct {
 	id          int64
 	key         string
-	format      int8
+	format      int64
 	uploader    int32
 	size        int64
 	committedAt int64

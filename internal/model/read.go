@@ -7,14 +7,14 @@ import (
 
 type find struct {
 	target
-	StartingOffset int64 `json:"starting_offset"`
-	MaxBytes       int64 `json:"max_partition_fetch_bytes"`
+	StartingOffset int64     `json:"starting_offset"`
+	MaxBytes       fetchSize `json:"max_partition_fetch_bytes"`
 }
 
 type findRequest struct {
-	Requests   []find  `json:"requests"`
-	MaxBytes   int64   `json:"fetch_max_bytes"`
-	MaxBatches natural `json:"max_batches_per_partition"`
+	Requests   []find    `json:"requests"`
+	MaxBytes   fetchSize `json:"fetch_max_bytes"`
+	MaxBatches natural   `json:"max_batches_per_partition"`
 }
 
 type findAnswer struct {
@@ -42,20 +42,20 @@ type foundBatch struct {
 
 func (m *Model) findBatches(r findRequest) (any, string) {
 	var rows int
-	var bytes int64 // of the whole request
+	left := int64(r.MaxBytes) // of the whole request; below 0 after the batch that crosses it
 	answer := responses[findAnswer]{Responses: []findAnswer{}}
 	for _, q := range r.Requests {
 		a := m.findStart(q.target, q.StartingOffset)
-		var own int64 // bytes of this partition
+		own := int64(q.MaxBytes) // of this partition
 		for _, b := range m.batchesFrom(q.target, q.StartingOffset, a.Error) {
-			withinBytes := own < q.MaxBytes && bytes < r.MaxBytes
+			withinBytes := own > 0 && left > 0
 			if rows > 0 && !withinBytes || capped(len(a.Batches), r.MaxBatches) || rows == m.cfg.MaxAnswerRows {
 				break
 			}
 			a.Batches = append(a.Batches, m.foundBatch(q.target, b))
 			rows++
-			own += b.byteSize
-			bytes += b.byteSize
+			own -= b.byteSize
+			left -= b.byteSize
 		}
 		answer.Responses = append(answer.Responses, a)
 	}

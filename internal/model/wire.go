@@ -60,6 +60,12 @@ func (p *partition) UnmarshalJSON(text []byte) error {
 	return err
 }
 
+// fetchSize is a number of bytes that is never negative.
+type fetchSize int32
+
+// UnmarshalJSON refuses negative numbers.
+func (s *fetchSize) UnmarshalJSON(text []byte) error { return (*partition)(s).UnmarshalJSON(text) }
+
 // natural is a cap, a limit or an offset that may not be negative.
 type natural int64
 

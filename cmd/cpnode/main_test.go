@@ -200,6 +200,15 @@ func TestReplayVerify(t *testing.T) {
 	require.Regexp(t, `altered\.jsonl:`+fmt.Sprint(altered)+`: .* answers otherwise at response\..*high_watermark\n  recorded  9`, r.stderr)
 }
 
+// A node refuses a body over the limit before it reads it; so does replay.
+func TestReplayRefusesWhatANodeWould(t *testing.T) {
+	key := strings.Repeat("k", 1000)
+	keys := strings.Repeat(`"`+key+`",`, 9999) + `"` + key + `"`
+	file := filepath.Join(t.TempDir(), "trace.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(`{"op":"delete-files","now_ms":1,"request":{"object_keys":[`+keys+`]}}`), 0o600))
+	require.Equal(t, `{"error":{"code":"REQUEST_TOO_LARGE"}}`+"\n", mustRun(t, "replay", file))
+}
+
 func TestReplayWritesAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(`{"op": "delete-topics", "now_ms": 1, "request": {"topic_ids": []}, "note": "ignored"}

@@ -185,7 +185,13 @@ func (l *lineReader) next() bool {
 	return false
 }
 
-func (l *lineReader) err() error { return l.scanner.Err() }
+// err is why there is no next line, nil at the end of the file.
+func (l *lineReader) err() error {
+	if err := l.scanner.Err(); err != nil {
+		return fmt.Errorf("%s: after line %d: %w", l.file, l.number, err)
+	}
+	return nil
+}
 
 // at adds the place of the present line to an error.
 func (l *lineReader) at(err error) error { return fmt.Errorf("%s:%d: %w", l.file, l.number, err) }

@@ -82,6 +82,9 @@ func (r *replayer) run(t *trace) (answer any, err error) {
 	}
 	request := op.NewRequest()
 	limits := r.settings.Limits
+	if n := len(t.Request); n > limits.RequestBytes {
+		return nil, ops.Errorf(ops.RequestTooLarge, "the request takes %d bytes, at most %d", n, limits.RequestBytes)
+	}
 	if err := wire.Decode(wire.JSON, t.Request, request, wire.Limits{MaxItems: max(limits.Items, limits.Batches)}); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (s *Store) compact() error {
 		return err
 	}
 	var head Meta
-	if err := s.View(func(tx *ReadTx) error { head = tx.Meta(); return copyState(tx.btx, beside) }); err != nil {
+	if err := s.View(func(tx *ReadTx) error { head = tx.Meta(); return copyState(tx.btx, beside, s.options) }); err != nil {
 		return errors.Join(err, s.disk.remove(beside))
 	}
 	report, err := s.options.Child.Check(context.Background(), beside)
@@ -68,8 +68,10 @@ const (
 )
 
 // copyState copies all rows into a new file at path and syncs it.
-func copyState(from *bbolt.Tx, path string) error {
-	o := boltOptions(Options{Sync: SyncInterval}) // grows by what it needs, and is synced at the end
+func copyState(from *bbolt.Tx, path string, options Options) error {
+	o := boltOptions(options)
+	o.NoSync, o.NoGrowSync = true, true // grows by what it needs, and is synced at the end
+	o.MaxSize = 0                       // what is in the old file may be in the new one
 	db, err := bbolt.Open(path, 0o600, o)
 	if err != nil {
 		return err

@@ -54,6 +54,21 @@ func TestCompact(t *testing.T) {
 	require.NoFileExists(t, path+"x")
 }
 
+// The first mapping does not bound the copy: a state may outgrow it (64 GiB) when state.max.bytes allows.
+func TestCompactOfAStateLargerThanItsFirstMapping(t *testing.T) {
+	const mapped = 32 << 10
+	w := newWorld(t, 1, 4)
+	for range 100 {
+		update(t, w.s, func(tx *WriteTx) { w.commit(tx, 30) })
+	}
+	want := metaOf(t, w.s)
+	require.NoError(t, w.s.Close())
+	_, after, err := Compact(w.s.path, Options{Sync: SyncInterval, InitialMmapBytes: mapped})
+	require.NoError(t, err)
+	require.Greater(t, after, int64(2*mapped))
+	require.Equal(t, want.Digest.String(), requireWhole(t, w.s.path).Digest)
+}
+
 func TestCompactOfAFileInUse(t *testing.T) {
 	w := newWorldAt(t, boot("a"))
 	o := boot("a")

@@ -127,11 +127,11 @@ func (s *Snapshot) Detach() error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, s.pages)
-	if err := errors.Join(err, os.Remove(f.Name())); err != nil {
+	// The name goes first: a process that is killed while it copies leaves no file.
+	if err := os.Remove(f.Name()); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	size, err := f.Seek(0, io.SeekCurrent)
+	size, err := io.Copy(f, s.pages)
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}

@@ -307,3 +307,25 @@ func TestDetachedSnapshot(t *testing.T) {
 		require.ErrorIs(t, err, ErrClosed)
 	}
 }
+
+// A process that is killed while it copies the rest would leave gigabytes that nobody removes.
+func TestDetachedSnapshotHasNoNameWhileItIsCopied(t *testing.T) {
+	from, _ := twoWorlds(t)
+	snap, err := from.s.Snapshot()
+	require.NoError(t, err)
+	defer snap.Release()
+	pages, copied := snap.pages, false
+	snap.pages = readerFunc(func(p []byte) (int, error) {
+		entries, err := os.ReadDir(filepath.Dir(from.s.path))
+		require.NoError(t, err)
+		require.Len(t, entries, 1, "the state")
+		copied = true
+		return pages.Read(p)
+	})
+	require.NoError(t, snap.Detach())
+	require.True(t, copied)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -164,4 +165,32 @@ func TestForwardWaitsForALongAnswer(t *testing.T) {
 	_, err = follower.Forward(ctx, []byte("1h"))
 	requireCode(t, err, ops.OutcomeUnknown)
 	require.ErrorIs(t, <-ended, context.Canceled, "the leader hears that nobody waits")
+}
+
+// An answer of many megabytes had five seconds for all of it, however well it moved.
+func TestPatientWriteGetsTimeAsBytesMove(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	conn := &deadlines{Conn: near}
+	payload := bytes.Repeat([]byte("0123456789abcdef"), 3*patientChunk/16)
+	got := make(chan []byte, 1)
+	go func() {
+		all, _ := readFrame(far, len(payload))
+		got <- all
+	}()
+	require.NoError(t, writeFrame(patientConn{conn}, payload))
+	require.Equal(t, payload, <-got)
+	require.Equal(t, 1+3, conn.set, "the length, and each part")
+}
+
+// deadlines counts how often one is set for a write.
+type deadlines struct {
+	net.Conn
+	set int
+}
+
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.set++
+	return d.Conn.SetWriteDeadline(at)
 }

@@ -258,12 +258,21 @@ func (c patientConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write writes within a timeout of its own.
-func (c patientConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(transportTimeout)); err != nil {
-		return 0, err
+// patientChunk is how many bytes must move within one timeout.
+const patientChunk = 64 << 10
+
+// Write writes each part within a timeout of its own.
+func (c patientConn) Write(p []byte) (written int, err error) {
+	for {
+		if err := c.SetWriteDeadline(time.Now().Add(transportTimeout)); err != nil {
+			return written, err
+		}
+		n, err := c.Conn.Write(p[written:min(len(p), written+patientChunk)])
+		written += n
+		if err != nil || written == len(p) {
+			return written, err
+		}
 	}
-	return c.Conn.Write(p)
 }
 
 // fetchState fetches the state from one member and puts it in place. Its position

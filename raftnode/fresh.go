@@ -15,6 +15,7 @@ type freshness struct {
 	mu      sync.Mutex
 	at      time.Time // the state is as new as the leader's was at this time
 	pending report    // the oldest report that the state had not reached
+	latest  uint64    // the highest commit index that was reported
 }
 
 // report is a commit index that a leader sent, and when it came.
@@ -39,6 +40,7 @@ func (f *freshness) reported(commit uint64) (holds bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
+	f.latest = max(f.latest, commit)
 	f.settle()
 	if holds = f.applied(commit); holds {
 		f.at = now
@@ -46,6 +48,14 @@ func (f *freshness) reported(commit uint64) (holds bool) {
 		f.pending = report{commit: commit, at: now}
 	}
 	return holds
+}
+
+// committed is the highest commit index that a leader reported. What raft itself knows to
+// be committed on a follower ends with its log.
+func (f *freshness) committed() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.latest
 }
 
 // settle looks whether the state has reached the pending report.

@@ -43,6 +43,15 @@ func (b *brake) close() {
 	b.shut = make(chan struct{})
 }
 
+// step lets through what waits, and holds up what comes next.
+func (b *brake) step() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.shut)
+	b.shut = make(chan struct{})
+	b.holds.Store(false)
+}
+
 func (b *brake) open() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -100,7 +100,7 @@ func (n *Node) Ready() error {
 	case n.raft.CommitIndex() == 0:
 		return errors.New("the leader has not reported yet")
 	}
-	if commit, applied := n.raft.CommitIndex(), n.fsm.Applied(); n.lastSeen(commit) > applied+readyLag {
+	if commit, applied := max(n.raft.CommitIndex(), n.fresh.committed()), n.fsm.Applied(); n.lastSeen(commit) > applied+readyLag {
 		return fmt.Errorf("the state is at %d of %d committed entries", applied, commit)
 	}
 	return nil

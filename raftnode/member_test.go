@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,11 @@ func TestWhoMayNotJoin(t *testing.T) {
 	require.ErrorContains(t, join(Peer{"n6", foreign.RaftAddr()}), "it belongs to cluster "+foreign.Status().ClusterID)
 	requireCode(t, join(Peer{"n7", "n7"}), ops.InvalidRequest)
 	requireCode(t, join(Peer{"n7", freeAddr(t)}), ops.InvalidRequest)
+	older := *c.nodes[c.followers()[0]].report(leader.self())
+	older.Cluster, older.NodeID, older.FeatureLevel = clusterID{}, "n8", ops.FeatureLevel-1
+	require.ErrorContains(t, leader.mayJoin(&older), "node n8 runs a release that supports feature level")
+	older.FeatureLevel++
+	require.NoError(t, leader.mayJoin(&older))
 	c.voters("n1", "n2", "n3")
 
 	follower := c.nodes[c.followers()[0]]
@@ -358,6 +364,35 @@ func TestTransfer(t *testing.T) {
 	eventually(t, func() bool { return c.nodes[to].reachable(c.nodes[leader].id()) }, "it has asked the others")
 	require.NoError(t, c.nodes[to].Transfer(t.Context(), ""))
 	require.NotEqual(t, to, c.leader())
+}
+
+// A leader that stops handed over to whoever's log ends last, also where the disk is full
+// or the state is missing.
+func TestSuccessorIsAVoterThatIsFit(t *testing.T) {
+	var free [3]atomic.Int64
+	at := 0
+	c := startCluster(t, func(c *Config) {
+		free[at].Store(1000)
+		c.DiskMinFree, c.Surroundings.FreeBytes = 100, free[at].Load
+		at++
+	})
+	leader, others := c.nodes[c.leader()], c.followers()
+	heard := func(fit, unfit unfitKind) func() bool {
+		return func() bool {
+			a, b := leader.polls.of(c.nodes[others[0]].id()).report, leader.polls.of(c.nodes[others[1]].id()).report
+			return a != nil && b != nil && a.Unfit == fit && b.Unfit == unfit && a.LastIndex == b.LastIndex
+		}
+	}
+	free[others[1]].Store(10) // of two whose logs end alike the one that was taken
+	eventually(t, heard("", unfitSpace), "the leader has heard of it")
+	to, err := leader.successor("")
+	require.NoError(t, err)
+	require.Equal(t, c.nodes[others[0]].id(), to.ID)
+	free[others[0]].Store(10)
+	eventually(t, heard(unfitSpace, unfitSpace), "no other is fit")
+	to, err = leader.successor("")
+	require.NoError(t, err)
+	require.NotEmpty(t, to.ID, "one that is not fit is better than none")
 }
 
 // raft refuses writes while it waits for the one that is to lead, also long after the

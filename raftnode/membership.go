@@ -126,6 +126,8 @@ func (n *Node) mayJoin(r *nodeReport) error {
 		return invalid("id: node %s was removed from the cluster; empty its directory and start it again first", r.NodeID)
 	case r.Cluster != clusterID{}:
 		return invalid("id: node %s belongs to cluster %s already, this one is %s", r.NodeID, r.Cluster, n.identity.Load().Cluster)
+	case r.FeatureLevel < n.fsm.FeatureLevel():
+		return invalid("id: node %s runs a release that supports feature level %d, the cluster is at %d; upgrade it first", r.NodeID, r.FeatureLevel, n.fsm.FeatureLevel())
 	}
 	for _, p := range r.Peers {
 		for _, s := range n.servers() {
@@ -249,14 +251,16 @@ func (n *Node) transferOnce(ctx context.Context, to raft.Server) error {
 	})
 }
 
-// successor is the voter called id, or the one that answers whose log ends last. It
-// is the zero one, which leaves the choice to raft, while none has been asked yet.
+// successor is the voter called id, or of those that answer the one whose log ends last,
+// among those that call themselves fit if there are any. It is the zero one, which leaves
+// the choice to raft, while none has been asked yet.
 func (n *Node) successor(id string) (raft.Server, error) {
 	if id != "" {
 		return n.named(id)
 	}
 	var best raft.Server
 	var end uint64
+	bestFit := false
 	others, answered := 0, 0
 	for _, s := range voters(n.servers()) {
 		if s.ID == n.id() {
@@ -268,8 +272,9 @@ func (n *Node) successor(id string) (raft.Server, error) {
 			continue
 		}
 		answered++
-		if n.reachable(s.ID) && p.report.LastIndex >= end {
-			best, end = s, p.report.LastIndex
+		fit := p.report.Unfit == "" && p.report.Problem == ""
+		if n.reachable(s.ID) && (fit && !bestFit || fit == bestFit && p.report.LastIndex >= end) {
+			best, bestFit, end = s, fit, p.report.LastIndex
 		}
 	}
 	if others == 0 || answered > 0 && best.ID == "" {

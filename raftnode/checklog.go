@@ -56,7 +56,7 @@ func CheckLog(path string) (LogReport, error) {
 		return r, err
 	}
 	err = c.checkContents(path)
-	if errors.Is(err, ErrLogDamaged) || errors.Is(err, wal.ErrDamaged) {
+	if errors.Is(err, ErrLogDamaged) || errors.Is(err, wal.ErrDamaged) || errors.Is(err, ErrLogLost) {
 		r.Problem, err = err.Error(), nil
 	}
 	r.Digest = hex.EncodeToString(c.hash.Sum(nil))

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,11 +46,15 @@ type logStore struct {
 	beforeAppend func()
 	// cut: the newest entries were deleted, and none was appended since.
 	cut bool
+	// before stands for the entry before the first one, where a snapshot was installed in
+	// front of entries that may be another leader's: see DeleteRange.
+	before atomic.Pointer[raft.Log]
 	// halt stops the node; it is set once raft runs.
 	halt atomic.Pointer[func(error)]
 
 	// term is the highest term that this node has voted or been told of.
-	term atomic.Uint64
+	term    atomic.Uint64
+	keeping sync.Mutex // held while it is stored
 }
 
 var (
@@ -128,6 +133,17 @@ func (s *logStore) loadTerms() error {
 	return nil
 }
 
+// lastTerm is the term of the last entry, 0 without any.
+func (s *logStore) lastTerm() (uint64, error) {
+	last, err := s.LastIndex()
+	if err != nil || last == 0 {
+		return 0, err
+	}
+	var entry raft.Log
+	err = s.GetLog(last, &entry)
+	return entry.Term, err
+}
+
 // scanGaps notes the entries after the state's index that the state machine will
 // never see. It is called once, before raft starts.
 func (s *logStore) scanGaps(applied uint64) error {
@@ -162,7 +178,10 @@ func (s *logStore) LastIndex() (uint64, error) { return s.entries.LastIndex() }
 func (s *logStore) GetLog(index uint64, entry *raft.Log) error {
 	defer s.time("read", time.Now())
 	err := s.entries.GetLog(index, entry)
-	switch {
+	switch before := s.before.Load(); {
+	case errors.Is(err, raft.ErrLogNotFound) && before != nil && before.Index == index:
+		*entry = *before
+		return nil
 	case errors.Is(err, raft.ErrLogNotFound), errors.Is(err, bolterrors.ErrDatabaseNotOpen), errors.Is(err, wal.ErrClosed):
 		return err
 	case err != nil:
@@ -246,6 +265,7 @@ func (s *logStore) StoreLogs(entries []*raft.Log) error {
 		err = s.insist(err, func() error { return s.entries.StoreLogs(sealed) })
 	}
 	s.cut = s.cut && err != nil
+	s.before.Store(nil)
 	if halt := s.halt.Load(); err != nil && !lacksSpace(err) && halt != nil {
 		(*halt)(fmt.Errorf("raft log: append: %w", err))
 	}
@@ -280,7 +300,10 @@ func (s *logStore) IsMonotonic() bool { return true }
 // Entries up to the newest snapshot, which is the newest durable record of the
 // state, are only ever deleted as the oldest, those
 // after it as the newest. When raft asks for the whole log after installing a
-// snapshot, it still counts on what came after the snapshot: that is kept.
+// snapshot, it still counts on what came after the snapshot: that is kept. It may have
+// come from another leader. So that the present one can replace it, and need not send
+// snapshot after snapshot, raft finds the snapshot's term in the log until the next append
+// or term: whoever leads reads no such entry.
 func (s *logStore) DeleteRange(first, last uint64) error {
 	defer s.time("delete", time.Now())
 	snapshot, err := newestSnapshot(s.snapshots)
@@ -293,6 +316,9 @@ func (s *logStore) DeleteRange(first, last uint64) error {
 			return err // a compaction, up to what is not durable in the state yet
 		}
 		return s.deleteNewest(first)
+	}
+	if last > snapshot.Index {
+		s.before.Store(&raft.Log{Index: snapshot.Index, Term: snapshot.Term, Type: raft.LogNoop})
 	}
 	return s.deleteOldest(min(last, snapshot.Index))
 }
@@ -351,15 +377,24 @@ func openValue(key, sealed []byte) ([]byte, error) {
 
 // SetUint64 stores a number.
 func (s *logStore) SetUint64(key []byte, value uint64) error {
-	if string(key) == string(keyCurrentTerm) || string(key) == string(keyLastVoteTerm) {
+	switch string(key) {
+	case string(keyCurrentTerm):
+		return s.keepTerm(value)
+	case string(keyLastVoteTerm):
 		s.sawTerm(value)
 	}
-	sealed := binary.BigEndian.AppendUint64(nil, value)
-	err := s.Set(key, sealed)
-	if string(key) != string(keyCurrentTerm) {
-		return err // a vote that is not stored is not given
-	}
-	err = s.insist(err, func() error { return s.Set(key, sealed) })
+	return s.Set(key, binary.BigEndian.AppendUint64(nil, value)) // a vote that is not stored is not given
+}
+
+// keepTerm stores a term, or the later one that the node has been in already: see
+// sawTerm. After a restart it must not be in the older one.
+func (s *logStore) keepTerm(term uint64) error {
+	s.sawTerm(term)
+	s.before.Store(nil)
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	key, sealed := keyCurrentTerm, binary.BigEndian.AppendUint64(nil, s.term.Load())
+	err := s.insist(s.Set(key, sealed), func() error { return s.Set(key, sealed) })
 	if lacksSpace(err) {
 		runtime.Goexit() // the node stops, and raft would panic
 	}

@@ -102,7 +102,7 @@ func TestLogKeepsPromises(t *testing.T) {
 	require.EqualValues(t, 8, s.term.Load())
 	term, err := s.GetUint64(keyCurrentTerm)
 	require.NoError(t, err)
-	require.EqualValues(t, 6, term)
+	require.EqualValues(t, 8, term)
 	candidate, err := s.Get([]byte(keyLastVoteCand))
 	require.NoError(t, err)
 	require.Equal(t, "n2", string(candidate))
@@ -267,4 +267,20 @@ func testLogIsNotCutBeyondTheState(t *testing.T, kind string) {
 	require.NoError(t, s.DeleteRange(61, 100), "a conflict")
 	first, last = bounds(t, s)
 	require.EqualValues(t, []uint64{41, 60}, []uint64{first, last})
+}
+
+// raft handles heartbeats beside its main loop: one of an older term can be stored last. A
+// node that has voted in the later one must not be in the older one after a restart.
+func TestTermStoredLastIsNotAnOlderOne(t *testing.T) {
+	path := filepath.Join(t.TempDir(), logFile)
+	s, err := openLog(path, testLogStore, &snapshotsAt{}, func(string, time.Duration) {})
+	require.NoError(t, err)
+	require.NoError(t, s.SetUint64(keyCurrentTerm, 6))
+	require.NoError(t, s.SetUint64(keyLastVoteTerm, 6))
+	require.NoError(t, s.SetUint64(keyCurrentTerm, 5))
+	require.NoError(t, s.Close())
+	s, _ = openTestLog(t, path, testLogStore)
+	term, err := s.GetUint64(keyCurrentTerm)
+	require.NoError(t, err)
+	require.EqualValues(t, 6, term)
 }

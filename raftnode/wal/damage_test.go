@@ -155,3 +155,23 @@ func TestMissingAndCutFiles(t *testing.T) {
 	_, err = reopen(t, dir, list)
 	require.NoError(t, err, "a segment that was never closed and lost all it had looks like a new one")
 }
+
+// A list that was put back from an old copy knows nothing of later segments: they are not
+// what a crash left.
+func TestOldListIsRefusedAndNothingIsRemoved(t *testing.T) {
+	dir, list := t.TempDir(), &memory{}
+	l := open(t, dir, list)
+	old := &memory{data: list.data}
+	for i := uint64(1); i < 100; i += 10 {
+		require.NoError(t, l.StoreLogs(entriesOf(i, i+9, 1)))
+	}
+	require.NoError(t, l.Close())
+	files := readAll(t, dir)
+	require.Greater(t, len(files), 3)
+	for _, o := range []Options{{}, {ReadOnly: true}} {
+		_, err := Open(dir, old, o)
+		require.ErrorIs(t, err, ErrListLost)
+		require.Equal(t, files, readAll(t, dir))
+	}
+	requireSame(t, entriesOf(1, 100, 1), contents(t, open(t, dir, list)))
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"sync"
 
@@ -17,7 +18,7 @@ import (
 var (
 	// ErrDamaged: the files do not hold what was written and acknowledged.
 	ErrDamaged = errors.New("segments of the raft log are damaged")
-	// ErrListLost: there are files with entries, and no list that has them.
+	// ErrListLost: there are files with entries, and no list that has them, or an old one.
 	ErrListLost = errors.New("the list of the raft log's segments is lost")
 	// ErrClosed: the log was closed.
 	ErrClosed = errors.New("raft log is closed")
@@ -146,10 +147,17 @@ func (l *Log) openSegments(segments []*segment) error {
 		s.reader = reader
 		l.segments = append(l.segments, s)
 	}
-	if err := l.openTail(segments[len(segments)-1]); err != nil || l.options.ReadOnly {
+	if err := l.openTail(segments[len(segments)-1]); err != nil {
 		return err
 	}
-	return l.removeOthers()
+	others, err := l.others()
+	if err != nil || l.options.ReadOnly {
+		return err
+	}
+	for _, name := range others {
+		err = errors.Join(err, os.Remove(filepath.Join(l.dir, name)))
+	}
+	return err
 }
 
 func (l *Log) openTail(s *segment) error {
@@ -178,23 +186,36 @@ func (l *Log) openTail(s *segment) error {
 	return nil
 }
 
-// removeOthers removes the files that a crash left between a change of the list and
-// one of the directory.
-func (l *Log) removeOthers() error {
-	names, err := files{}.ListDir(l.dir)
+// others are the files that a crash left between a change of the list and one of the
+// directory. One that was made after the list has no entries yet, or the list is an old
+// one.
+func (l *Log) others() ([]string, error) {
+	others, err := files{}.ListDir(l.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ours := map[string]bool{}
 	for _, s := range l.segments {
-		ours[s.name()] = true
+		others = slices.DeleteFunc(others, func(name string) bool { return name == s.name() })
 	}
-	for _, name := range names {
-		if !ours[name] {
-			err = errors.Join(err, os.Remove(filepath.Join(l.dir, name)))
+	for _, name := range others {
+		later, err := l.later(name)
+		if err == nil && later {
+			err = fmt.Errorf("%w: an old one is there, without %s", ErrListLost, name)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return err
+	return others, nil
+}
+
+// later says whether a file has entries, and was made after the list.
+func (l *Log) later(name string) (bool, error) {
+	var first, id uint64
+	if _, err := fmt.Sscanf(name, "%d-%x"+suffix, &first, &id); err != nil || id < l.nextID {
+		return false, nil // not ours, or of an earlier list
+	}
+	return hasHead(filepath.Join(l.dir, name))
 }
 
 // bounds are the indexes of the first and the last entry, both 0 without any.

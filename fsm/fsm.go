@@ -50,6 +50,9 @@ type Owner struct {
 	// Committed, unless nil, is called after each transaction, whoever ended it. It must
 	// not wait for the FSM's caller.
 	Committed func()
+	// Cluster, unless nil, is the id of the cluster, the same on all of its nodes: each
+	// transaction puts it in the state.
+	Cluster func() [16]byte
 }
 
 // FSM implements raft.BatchingFSM over a store. Apply, ApplyBatch, Snapshot and
@@ -250,6 +253,9 @@ func (f *FSM) bring(answers []any) (err error) {
 	if h.tx == nil {
 		if h.tx, err = f.store.Begin(); err != nil {
 			return err
+		}
+		if f.owner.Cluster != nil {
+			h.tx.SetClusterID(f.owner.Cluster())
 		}
 		h.checkpoints, h.done = h.checkpoints[:0], 0
 	}

@@ -1,8 +1,10 @@
 package raftnode
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -282,4 +284,51 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	require.NoError(t, n.Close())
 	_, err = Open(config)
 	require.ErrorContains(t, err, fmt.Sprintf("raft log is damaged: entry %d ", next))
+}
+
+// A list of segments or a vote from an old copy of raft.db knows less than its own log.
+func TestPromisesOlderThanTheLogAreRefused(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	require.NoError(t, n.Close())
+	s, err := openLog(filepath.Join(config.DataDir, logFile), testLogStore, &snapshotsAt{}, func(string, time.Duration) {})
+	require.NoError(t, err)
+	for _, key := range [][]byte{keyCurrentTerm, keyLastVoteTerm} {
+		require.NoError(t, s.Set(key, binary.BigEndian.AppendUint64(nil, 1)))
+	}
+	require.NoError(t, s.Close())
+	_, err = Open(config)
+	require.ErrorIs(t, err, ErrLogLost)
+	require.ErrorContains(t, err, "its last entry is of term 2, the last that it remembers to have been in is 1")
+}
+
+// The state names its cluster, on all nodes alike, after a restore and a recovery as well.
+func TestStateOfAnotherClusterIsRefused(t *testing.T) {
+	c := startCluster(t, nil)
+	createTopic(t, c.nodes[c.leader()])
+	require.Equal(t, c.nodes[0].identity.Load().Cluster, clusterID(c.settled().ClusterID))
+	b, err := c.nodes[0].Backup()
+	require.NoError(t, err)
+	defer b.Release()
+	restored := testConfig(t, "n4")
+	stream, w := io.Pipe()
+	go func() { _, err := b.WriteTo(w); w.CloseWithError(err) }()
+	r, err := RestoreDir(stream, restored.DataDir, Peer{ID: "n4", Addr: "127.0.0.1:7400"})
+	require.NoError(t, err)
+	n := openNode(t, restored)
+	require.Equal(t, r.ClusterID, clusterID(meta(t, n).ClusterID).String())
+	require.NoError(t, n.Close())
+
+	recovered := recoverDir(t, restored, nil, false)
+	n = openNode(t, restored)
+	require.Equal(t, recovered.NewClusterID, clusterID(meta(t, n).ClusterID).String())
+	require.NoError(t, n.Close())
+	id, err := readIdentity(restored.DataDir)
+	require.NoError(t, err)
+	id.Cluster = c.nodes[0].identity.Load().Cluster
+	require.NoError(t, id.save(restored.DataDir))
+	_, err = Open(restored)
+	require.ErrorIs(t, err, ErrOtherCluster)
 }

@@ -26,6 +26,8 @@ var (
 	ErrNotEmpty = errors.New("directory is not empty")
 	// ErrOtherNode: the directory belongs to a node of another name.
 	ErrOtherNode = errors.New("data directory of another node")
+	// ErrOtherCluster: the directory holds the state of another cluster than its own.
+	ErrOtherCluster = errors.New("state of another cluster")
 	// ErrLocked: another process has the directory open.
 	ErrLocked = errors.New("data directory is in use by another process")
 	// ErrLogLost: the directory's raft log does not belong to its state, or is gone.

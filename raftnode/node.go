@@ -68,8 +68,8 @@ type Node struct {
 
 // Open starts a node on its data directory. It returns as soon as the node runs,
 // which is before it has a leader and, the first time, before its cluster is
-// formed: see Ready. The errors say what to do: ErrLocked, ErrNotDataDir,
-// ErrOtherNode, ErrLogLost, ErrLogDamaged, store.ErrCorrupt, or an invalid Config.
+// formed: see Ready. The errors say what to do: ErrLocked, ErrNotDataDir, ErrOtherNode,
+// ErrOtherCluster, ErrLogLost, ErrLogDamaged, store.ErrCorrupt, or an invalid Config.
 func Open(config Config) (*Node, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -124,8 +124,12 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	if err := n.openState(dir); err != nil {
 		return nil, err
 	}
+	if err := n.checkCluster(); err != nil {
+		return nil, err
+	}
 	n.fsm, err = fsm.New(n.store, fsm.Owner{
 		Stopped: func(err error) { n.fail(err) }, NoSpace: n.starve("entries", &n.space.apply), Held: n.flusher.hold, Committed: n.committed,
+		Cluster: func() [16]byte { return n.identity.Load().Cluster },
 	})
 	if err != nil {
 		return nil, err
@@ -148,6 +152,18 @@ func (n *Node) openFiles(dir string) (snapshots raft.SnapshotStore, err error) {
 	n.log.pace.slow, n.log.beforeAppend = n.config.LeaderSlowDisk/slowFraction, n.config.beforeAppend
 	n.log.starved = n.starve("raft's log", &n.space.log)
 	return snapshots, err
+}
+
+// checkCluster refuses a state that was made in another cluster than the directory's.
+func (n *Node) checkCluster() error {
+	var state clusterID
+	if err := n.store.View(func(tx *store.ReadTx) error { state = tx.Meta().ClusterID; return nil }); err != nil {
+		return err
+	}
+	if own := n.identity.Load().Cluster; state != own && state != (clusterID{}) {
+		return fmt.Errorf("%w: the state is of cluster %s, the directory of %s; put its own file back, or if cpnode recover was interrupted run it again", ErrOtherCluster, state, own)
+	}
+	return nil
 }
 
 // checkLog refuses a log that lacks entries which the state holds, or needs: a
@@ -178,6 +194,13 @@ func (n *Node) checkLog() error {
 		return fmt.Errorf("%w: it holds no promise, the snapshot ends at %d; %s", ErrLogLost, at.Index, advice)
 	case last == 0 && at.Index == 0 && n.log.term.Load() == 0 && n.identity.Load().Joined:
 		return fmt.Errorf("%w: it is empty; %s", ErrLogLost, advice)
+	}
+	term, err := n.log.lastTerm()
+	if err != nil {
+		return err
+	}
+	if kept := n.log.term.Load(); term > kept {
+		return fmt.Errorf("%w: its last entry is of term %d, the last that it remembers to have been in is %d; %s", ErrLogLost, term, kept, advice)
 	}
 	return n.log.scanGaps(n.fsm.Applied())
 }

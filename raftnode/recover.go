@@ -22,7 +22,7 @@ import (
 type RecoverReport struct {
 	NodeID       string `json:"node_id"`
 	ClusterID    string `json:"cluster_id"`
-	LastIndex    uint64 `json:"last_index"` // of the log or the snapshot
+	LastIndex    uint64 `json:"last_index"` // of the log, the snapshot or the state
 	LastTerm     uint64 `json:"last_term"`  // of the entry there
 	CurrentTerm  uint64 `json:"current_term"`
 	AppliedIndex uint64 `json:"applied_index"` // everything up to here was committed
@@ -34,6 +34,10 @@ type RecoverReport struct {
 	// recovering commits them. What the lost nodes committed after LastIndex is lost,
 	// and nothing here can tell how much that is.
 	Uncertain uint64 `json:"uncertain_entries"`
+	// Removed says that the cluster went on without this directory: what it committed
+	// since is not here.
+	Removed bool `json:"removed,omitempty"`
+	ahead   bool // of the log, the state, which then counts alone
 
 	// NewInstance and NewClusterID are what the node goes on as; empty for a dry run.
 	NewInstance  string `json:"new_instance,omitempty"`
@@ -56,15 +60,20 @@ type RecoverMember struct {
 // peers names this node too; empty is this node alone at the address it had. If it
 // is interrupted it is to be run again, with peers: the node has left its cluster by
 // then. Errors: ErrLocked while the node runs,
-// ErrNotDataDir, ErrLogDamaged, ErrLogLost, store.ErrCorrupt, or about the peers.
+// ErrNotDataDir, ErrLogDamaged, ErrLogLost, store.ErrCorrupt, also of a state that is
+// noted as bad, or about the peers.
 func RecoverDir(ctx context.Context, child store.Child, dir string, peers []Peer, dryRun bool) (r RecoverReport, err error) {
 	id, lock, err := lockStopped(dir)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if !id.Joined {
+	switch {
+	case !id.Joined:
 		return r, fmt.Errorf("%w: %s was never part of a cluster; there is nothing to recover", ErrNotDataDir, dir)
+	case id.Corrupt != "": // the next start would replace the state, and there would be nobody to fetch it from
+		return r, fmt.Errorf("%w: the node was to replace its state, because: %s; if it is the one to go on from, see Divided cluster in docs/operating.md",
+			store.ErrCorrupt, id.Corrupt)
 	}
 	if r, err = examine(ctx, child, dir, &id); err != nil || dryRun {
 		return r, err
@@ -78,8 +87,7 @@ func RecoverDir(ctx context.Context, child store.Child, dir string, peers []Peer
 	if err := next.save(dir); err != nil {
 		return r, err
 	}
-	mark := &raft.Log{Index: r.LastIndex + 1, Term: max(r.LastTerm, r.CurrentTerm), Type: raft.LogNoop}
-	if err := rewriteMembers(child, dir, mark, servers); err != nil {
+	if err := rewriteMembers(child, dir, &r, next.Cluster, servers); err != nil {
 		return r, fmt.Errorf("the node has left its cluster and is not recovered yet; run it again, with peers: %w", err)
 	}
 	r.NewInstance, r.NewClusterID = next.Instance.String(), next.Cluster.String()
@@ -94,7 +102,7 @@ func examine(ctx context.Context, child store.Child, dir string, id *identity) (
 	}
 	r := RecoverReport{
 		NodeID: id.NodeID, ClusterID: id.Cluster.String(), CurrentTerm: found.Log.CurrentTerm,
-		AppliedIndex: found.State.AppliedIndex, SnapshotIndex: found.SnapshotIndex,
+		AppliedIndex: found.State.AppliedIndex, SnapshotIndex: found.SnapshotIndex, Removed: id.Removed,
 	}
 	if err := found.Err(); err != nil {
 		return r, err
@@ -103,8 +111,7 @@ func examine(ctx context.Context, child store.Child, dir string, id *identity) (
 	if err != nil {
 		return r, err
 	}
-	r.LastIndex, r.LastTerm = at.Index, at.Term
-	servers, err := r.readLog(filepath.Join(dir, logFile), at.Configuration.Servers)
+	servers, err := r.readLog(filepath.Join(dir, logFile), at, found.State.AppliedTerm)
 	for _, s := range servers {
 		r.Members = append(r.Members, RecoverMember{nameOf(s.ID), instanceOf(s.ID), addrOf(s), s.Suffrage == raft.Voter})
 	}
@@ -123,8 +130,10 @@ func recordedAt(dir string, applied uint64) (fsm.Position, error) {
 	return fsm.DecodePosition(record.Part)
 }
 
-// readLog notes where the log ends and returns the configuration there.
-func (r *RecoverReport) readLog(path string, servers []raft.Server) (_ []raft.Server, err error) {
+// readLog notes where everything ends, and returns the configuration there. A state
+// that came from another node can be further than the log, or the log hold in its
+// place what was never committed: then nothing counts that comes after the snapshot.
+func (r *RecoverReport) readLog(path string, at fsm.Position, appliedTerm uint64) (_ []raft.Server, err error) {
 	log, err := readLog(path)
 	if err != nil {
 		return nil, err
@@ -138,7 +147,9 @@ func (r *RecoverReport) readLog(path string, servers []raft.Server) (_ []raft.Se
 	if err != nil {
 		return nil, err
 	}
-	for i := max(first, r.LastIndex+1); i <= last && first > 0; i++ {
+	servers := at.Configuration.Servers
+	r.LastIndex, r.LastTerm, r.ahead = at.Index, at.Term, r.AppliedIndex > at.Index
+	for i := max(first, at.Index+1); i <= last && first > 0; i++ {
 		var entry raft.Log
 		if err := log.GetLog(i, &entry); err != nil {
 			return nil, err
@@ -147,6 +158,12 @@ func (r *RecoverReport) readLog(path string, servers []raft.Server) (_ []raft.Se
 			servers = raft.DecodeConfiguration(entry.Data).Servers
 		}
 		r.LastIndex, r.LastTerm = i, entry.Term
+		if i == r.AppliedIndex && entry.Term == appliedTerm {
+			r.ahead = false
+		}
+	}
+	if r.ahead {
+		r.LastIndex, r.LastTerm, servers = r.AppliedIndex, appliedTerm, at.Configuration.Servers
 	}
 	return servers, nil
 }
@@ -186,9 +203,9 @@ func recovered(id *identity, members []RecoverMember, peers []Peer) (identity, [
 }
 
 // rewriteMembers applies the whole log to the state and makes a snapshot of it with
-// other members, after which the log is empty. The mark, an entry that changes
-// nothing, makes the snapshot later than any before: an earlier one would stay.
-func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raft.Server) (err error) {
+// other members, after which the log is empty. An entry that changes nothing makes the
+// snapshot later than any before: an earlier one would stay.
+func rewriteMembers(child store.Child, dir string, r *RecoverReport, cluster clusterID, servers []raft.Server) (err error) {
 	config := DefaultConfig()
 	config.NodeID, config.Child = nameOf(servers[0].ID), child
 	state, err := store.Open(filepath.Join(dir, stateFile), config.stateOptions())
@@ -196,6 +213,9 @@ func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raf
 		return err
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
+	if err := state.Update(func(tx *store.WriteTx) error { tx.SetClusterID(cluster); return nil }); err != nil {
+		return err
+	}
 	machine, err := fsm.New(state, fsm.Owner{Stopped: func(error) {}, NoSpace: func(error) bool { return false }})
 	if err != nil {
 		return err
@@ -206,12 +226,22 @@ func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raf
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	if err := log.StoreLog(mark); err != nil {
-		return err
-	}
 	raftConfig := config.RaftConfig()
 	raftConfig.Logger = raftLogger(slog.New(slog.DiscardHandler))
-	err = raft.RecoverCluster(raftConfig, machine, log, log, snapshots, nil, raft.Configuration{Servers: servers})
+	return r.goOn(raftConfig, machine, log, snapshots, raft.Configuration{Servers: servers})
+}
+
+func (r *RecoverReport) goOn(config *raft.Config, machine *fsm.FSM, log *logStore, snapshots *snapshotStore, members raft.Configuration) error {
+	if r.ahead {
+		if err := leaveLog(machine, log, snapshots, fsm.Position{Index: r.LastIndex, Term: r.LastTerm, Configuration: members, ConfigurationIndex: 1}); err != nil {
+			return err
+		}
+	}
+	mark := &raft.Log{Index: r.LastIndex + 1, Term: max(r.LastTerm, r.CurrentTerm), Type: raft.LogNoop}
+	if err := errors.Join(log.SetUint64(keyCurrentTerm, mark.Term), log.StoreLog(mark)); err != nil {
+		return err
+	}
+	err := raft.RecoverCluster(config, machine, log, log, snapshots, nil, members)
 	if stopped := machine.Err(); stopped != nil { // raft takes no notice
 		err = stopped
 	}
@@ -219,4 +249,27 @@ func rewriteMembers(child store.Child, dir string, mark *raft.Log, servers []raf
 		return fmt.Errorf("recover: %w", err)
 	}
 	return machine.Sync()
+}
+
+// leaveLog empties the log, and then makes the state's own position that of its record:
+// entries of the new cluster below it would be taken for applied. In the other order a
+// crash between the two would leave entries that seem to come after the state.
+func leaveLog(machine *fsm.FSM, log *logStore, snapshots *snapshotStore, at fsm.Position) error {
+	first, err := log.FirstIndex()
+	if err == nil && first > 0 {
+		err = log.deleteNewest(first)
+	}
+	if err != nil {
+		return err
+	}
+	sink, err := snapshots.Create(raft.SnapshotVersionMax, at.Index, at.Term, at.Configuration, at.ConfigurationIndex, nil)
+	if err != nil {
+		return err
+	}
+	state, err := machine.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer state.Release()
+	return state.Persist(sink)
 }

@@ -2,13 +2,16 @@ package raftnode
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/fsm"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -177,4 +180,102 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 	require.NoError(t, n.Close())
 	_, err = RecoverDir(t.Context(), store.Child{}, config.DataDir, []Peer{{"n2", "127.0.0.1:1"}}, false)
 	require.ErrorContains(t, err, "this node (n1) is missing")
+}
+
+// aheadOfItsLog is the directory of a node that was stopped after it had installed the
+// state of another one and before its log came as far; astray entries of its log lie in
+// the place of others, and were never committed.
+func aheadOfItsLog(t *testing.T, astray uint64) (config Config, state store.StreamInfo) {
+	t.Helper()
+	other := testConfig(t, "other")
+	n, err := Open(other)
+	require.NoError(t, err)
+	ready(t, n)
+	require.NoError(t, n.Close())
+	n = openNode(t, other) // in a later term
+	ready(t, n)
+	createTopic(t, n)
+	for i := range 20 {
+		mustCommit(t, n, fmt.Sprint("f", i), 0)
+	}
+	b, err := n.Backup()
+	require.NoError(t, err)
+	defer b.Release()
+
+	config = testConfig(t, "n1")
+	config.RaftAddr = freeAddr(t)
+	n, err = Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	term, last := n.raft.CurrentTerm(), n.raft.LastIndex()
+	require.Less(t, last+1, b.Index())
+	require.NoError(t, n.Close())
+	s, err := store.Open(filepath.Join(config.DataDir, stateFile), config.stateOptions())
+	require.NoError(t, err)
+	machine, err := fsm.New(s, fsm.Owner{})
+	require.NoError(t, err)
+	at, err := fsm.RecordedPosition(s)
+	require.NoError(t, err)
+	received, err := s.Receive()
+	require.NoError(t, err)
+	_, err = b.WriteTo(received)
+	require.NoError(t, err)
+	state, err = received.Finish()
+	require.NoError(t, err)
+	require.Less(t, term, state.Term)
+	require.NoError(t, machine.Restore(&fsm.Received{Receiver: received, At: at}))
+	require.NoError(t, s.Close())
+	log, err := openLog(filepath.Join(config.DataDir, logFile), testLogStore, &snapshotsAt{}, func(string, time.Duration) {})
+	require.NoError(t, err)
+	if astray > 0 {
+		require.NoError(t, log.StoreLogs(strayEntries(last+1, last+astray, term)))
+	}
+	require.NoError(t, log.Close())
+	return config, state
+}
+
+// The new cluster began behind what the state held, and its first entries were taken for
+// applied: their answers were unknown, and they had no effect.
+func TestRecoverFromAStateAheadOfItsLog(t *testing.T) {
+	for name, astray := range map[string]uint64{"log ends before": 0, "log holds others": 5, "log holds others beyond": 60} {
+		t.Run(name, func(t *testing.T) {
+			config, state := aheadOfItsLog(t, astray)
+			r := recoverDir(t, config, nil, true)
+			require.Equal(t, state.Index, r.LastIndex)
+			require.Equal(t, state.Term, r.LastTerm)
+			require.Zero(t, r.Uncertain)
+			r = recoverDir(t, config, nil, false)
+			n := openNode(t, config)
+			ready(t, n)
+			require.Equal(t, r.NewClusterID, n.Status().ClusterID)
+			for i := range 5 {
+				answer := mustCommit(t, n, fmt.Sprint("new", i), 0)
+				require.Greater(t, answer.Index, state.Index)
+			}
+			at, _, err := highWatermark(t.Context(), n, ReadOptions{}, 0)
+			require.NoError(t, err)
+			require.EqualValues(t, 250, at)
+			require.NoError(t, n.Close())
+			ready(t, openNode(t, config))
+		})
+	}
+}
+
+// The log was emptied, and the next start put the state aside, with nobody to fetch
+// another one from.
+func TestRecoverRefusesAStateThatIsNotedAsBad(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	createTopic(t, n)
+	n.fail(fmt.Errorf("%w: at log entry 5", ErrDiverged))
+	require.NoError(t, n.Close())
+	files := dirFiles(t, config.DataDir)
+	for _, dry := range []bool{true, false} {
+		_, err = RecoverDir(t.Context(), store.Child{}, config.DataDir, nil, dry)
+		require.ErrorIs(t, err, store.ErrCorrupt)
+		require.ErrorContains(t, err, "the state differs from that of other nodes: at log entry 5; if it is the one to go on from")
+	}
+	require.Equal(t, files, dirFiles(t, config.DataDir))
 }

@@ -62,7 +62,7 @@ func restoreInto(from io.Reader, dir string, self Peer) (r RestoreReport, err er
 	}
 	id.form([]member{{self, id.Instance}})
 	alone := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: id.serverID(), Address: raft.ServerAddress(self.Addr)}}}
-	m, err := restoreState(from, filepath.Join(dir, stateFile), alone)
+	m, err := restoreState(from, filepath.Join(dir, stateFile), id.Cluster, alone)
 	if err != nil {
 		return r, err
 	}
@@ -75,9 +75,9 @@ func restoreInto(from io.Reader, dir string, self Peer) (r RestoreReport, err er
 	}, id.save(dir)
 }
 
-// restoreState installs the stream as another node's snapshot would be, with the
-// configuration as of its index.
-func restoreState(from io.Reader, path string, members raft.Configuration) (m store.Meta, err error) {
+// restoreState installs the stream as another node's snapshot would be, with the cluster
+// and the configuration as of its index.
+func restoreState(from io.Reader, path string, cluster clusterID, members raft.Configuration) (m store.Meta, err error) {
 	s, err := store.Open(path, store.Options{})
 	if err != nil {
 		return m, err
@@ -106,7 +106,8 @@ func restoreState(from io.Reader, path string, members raft.Configuration) (m st
 	if err := machine.Restore(&fsm.Received{Receiver: received, At: at}); err != nil {
 		return m, err
 	}
-	return m, s.View(func(tx *store.ReadTx) error {
+	return m, s.Update(func(tx *store.WriteTx) error {
+		tx.SetClusterID(cluster)
 		m = tx.Meta()
 		return ops.Supported(m.FeatureLevel)
 	})

@@ -58,6 +58,11 @@ func (f *recoverFlags) run(cmd *cobra.Command, dirs []string) error {
 	if err != nil {
 		return err
 	}
+	for _, r := range found[1:] {
+		if r.ClusterID != found[0].ClusterID {
+			return fmt.Errorf("%s is of cluster %s, %s of %s: how far they have come cannot be compared", found[0].Dir, found[0].ClusterID, r.Dir, r.ClusterID)
+		}
+	}
 	if f.dryRun {
 		return f.output.print(cmd.OutOrStdout(), found, func(p *printer) { printRecoverable(p, found) })
 	}
@@ -114,6 +119,11 @@ func printRecoverable(p *printer, found []recoverable) {
 		rows[i] = []string{r.Dir, r.NodeID, number(r.LastIndex), number(r.LastTerm), number(r.AppliedIndex), number(r.Uncertain), strings.Join(members, ",")}
 	}
 	p.table([]string{"DIRECTORY", "NODE", "LAST INDEX", "LAST TERM", "APPLIED", "UNCERTAIN", "MEMBERS"}, rows)
+	for _, r := range found {
+		if r.Removed {
+			p.line(fmt.Sprintf("%s was removed from its cluster, which has gone on without it", r.Dir))
+		}
+	}
 	best := furthest(found)
 	if len(found) > 1 {
 		p.line(fmt.Sprintf("recover from %s: no other has come further", best.Dir))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,22 @@ func TestRecover(t *testing.T) {
 	files, err := n.client.ListFiles(t.Context(), &ops.ListFilesRequest{Limit: 100})
 	require.NoError(t, err)
 	require.Len(t, files.Files, 10)
+}
+
+// What two clusters hold says nothing of which has come further.
+func TestRecoverComparesOneClusterOnly(t *testing.T) {
+	a, b := stoppedDev(t), stoppedDev(t)
+	r := cpnode(t, "recover", a, b, "--dry-run")
+	require.Equal(t, exitFailed, r.code)
+	require.Contains(t, r.stderr, "how far they have come cannot be compared")
+	require.Contains(t, mustRun(t, "recover", a, a, "--dry-run"), "recover from "+a)
+}
+
+func TestRecoverSaysThatANodeWasRemoved(t *testing.T) {
+	var out strings.Builder
+	printRecoverable(&printer{w: &out}, []recoverable{{"a", raftnode.RecoverReport{LastIndex: 9}}, {"b", raftnode.RecoverReport{LastIndex: 5, Removed: true}}})
+	require.Contains(t, out.String(), "b was removed from its cluster")
+	require.NotContains(t, out.String(), "a was removed")
 }
 
 func TestFurthestIsWhomAnElectionWouldPrefer(t *testing.T) {

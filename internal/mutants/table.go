@@ -380,6 +380,21 @@ var nodeMutations = []mutation{
 		pkg: "./raftnode", run: "TestRecover$",
 	},
 	{
+		name: "state ahead of its log recovered by the log",
+		file: "raftnode/recover.go", old: "r.LastIndex, r.LastTerm, r.ahead = at.Index, at.Term, r.AppliedIndex > at.Index", new: "r.LastIndex, r.LastTerm = at.Index, at.Term",
+		pkg: "./raftnode", run: "TestRecoverFromAStateAheadOfItsLog",
+	},
+	{
+		name: "readiness by the node's own log",
+		file: "raftnode/status.go", old: "max(n.raft.CommitIndex(), n.fresh.committed())", new: "n.raft.CommitIndex()",
+		pkg: "./raftnode", run: "TestFollowerFarBehindIsNotReady",
+	},
+	{
+		name: "snapshots for ever below a diverged tail",
+		file: "raftnode/logstore.go", old: "if last > snapshot.Index {", new: "if last < snapshot.Index {",
+		pkg: "./raftnode", run: "TestSnapshotBelowADivergedTail",
+	},
+	{
 		name: "hung leader goes on sending heartbeats",
 		file: "raftnode/watch.go", old: "		n.transport.layer.mute()\n", new: "",
 		pkg: "./raftnode", run: "TestHungLeaderMakesWay",

@@ -8,16 +8,21 @@ const maxMisspelt = 3
 // Suggest is " (did you mean x?)" with the nearest of the known names, empty when
 // none is near.
 func Suggest(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf(" (did you mean %s?)", near)
+	}
+	return ""
+}
+
+// Nearest is the known name that was most likely meant, empty when none is near.
+func Nearest(name string, known []string) string {
 	best, bestDistance := "", maxMisspelt+1
 	for _, k := range known {
 		if d := distance(name, k); d < bestDistance && d < len(k) {
 			best, bestDistance = k, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %s?)", best)
+	return best
 }
 
 // distance counts the single letters to insert, remove or change to make b of a (Levenshtein).

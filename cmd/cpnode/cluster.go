@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 )
 
@@ -77,10 +77,10 @@ func newCluster(dir string) (*cluster, error) {
 
 func newChild(id, dir string) (n *child, err error) {
 	n = &child{id: id, dir: filepath.Join(dir, id)}
-	if n.httpAddr, err = freeAddr(); err != nil {
+	if n.httpAddr, err = loopback.FreeAddr(); err != nil {
 		return nil, err
 	}
-	if n.raftAddr, err = freeAddr(); err != nil {
+	if n.raftAddr, err = loopback.FreeAddr(); err != nil {
 		return nil, err
 	}
 	n.url = "http://" + n.httpAddr
@@ -92,15 +92,6 @@ func newClient(retryFor time.Duration, urls ...string) (*api.Client, error) {
 	config := api.DefaultClientConfig(urls...)
 	config.AttemptTimeout, config.RetryFor = attemptTimeout, retryFor
 	return api.NewClient(config)
-}
-
-// freeAddr is an address that was free a moment ago.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // startAll starts what is down and waits until all are ready. After an error

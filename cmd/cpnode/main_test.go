@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -67,7 +68,7 @@ func TestBadCommandLines(t *testing.T) {
 		{[]string{"serv"}, exitUsage, "did you mean serve?"},
 		{[]string{"topic", "remove"}, exitUsage, `unknown command "remove"`},
 		{[]string{"serve"}, exitUsage, "node.id: must be given"},
-		{[]string{"serve", "--nod-id", "a"}, exitUsage, "did you mean node-id?"},
+		{[]string{"serve", "--nod-id", "a"}, exitUsage, "did you mean --node-id?"},
 		{[]string{"serve", "extra"}, exitUsage, "takes 0 arguments, not 1"},
 		{serve("--http-addr", "0.0.0.0:0"), exitUsage, "--insecure"},
 		{serve("--raft-addr", "0.0.0.0:0"), exitUsage, "--insecure"},
@@ -143,7 +144,7 @@ func TestVersionFlag(t *testing.T) {
 
 // A person is told that nothing listens, not what that comes to for a program.
 func TestNothingListens(t *testing.T) {
-	addr, err := freeAddr()
+	addr, err := loopback.FreeAddr()
 	require.NoError(t, err)
 	r := cpnode(t, "topic", "list", "--endpoints", "http://"+addr)
 	require.Equal(t, exitFailed, r.code)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/cpnode/cpnode/internal/loopback"
 )
 
 // testPrometheus has a Prometheus scrape the cluster with the shipped configuration:
@@ -62,7 +64,7 @@ func startPrometheus(t *testing.T, c *cluster) prometheusServer {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "rules.yml"), rules, 0o600))
 	config := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(config, scrapeConfig(t, c), 0o600))
-	addr, err := freeAddr()
+	addr, err := loopback.FreeAddr()
 	require.NoError(t, err)
 
 	cmd := exec.Command(binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=warn")

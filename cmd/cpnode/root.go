@@ -102,5 +102,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
-	return usagef("%w%s", err, wire.Suggest(name, names))
+	if near := wire.Nearest(name, names); near != "" {
+		return usagef("%w (did you mean --%s?)", err, near)
+	}
+	return usageError{err}
 }

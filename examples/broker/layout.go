@@ -3,12 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/raftnode"
 )
 
@@ -34,8 +33,8 @@ func newLayout(brokers int32, session time.Duration) (layout, error) {
 	for id := int32(1); id <= brokers; id++ {
 		a := address{ID: id}
 		var err error
-		if a.Raft, err = freeAddr(); err == nil {
-			a.HTTP, err = freeAddr()
+		if a.Raft, err = loopback.FreeAddr(); err == nil {
+			a.HTTP, err = loopback.FreeAddr()
 		}
 		if err != nil {
 			return layout{}, err
@@ -43,19 +42,6 @@ func newLayout(brokers int32, session time.Duration) (layout, error) {
 		l.Brokers = append(l.Brokers, a)
 	}
 	return l, nil
-}
-
-// freeAddr is a loopback address at which nobody listens. It is below the ports of outgoing
-// connections, one of which could take it while its broker is down.
-func freeAddr() (string, error) {
-	const first, last, attempts = 11000, 30000, 100
-	for range attempts {
-		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.N(last-first))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			return addr, l.Close()
-		}
-	}
-	return "", fmt.Errorf("no free port between %d and %d", first, last)
 }
 
 func layoutFile(dir string) string { return filepath.Join(dir, "cluster.json") }

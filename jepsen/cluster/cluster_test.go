@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -31,7 +32,7 @@ func TestNode(t *testing.T) {
 
 	n.Kill()
 	require.ErrorContains(t, n.Pause(), "is down")
-	n.HTTPAddr, err = freeAddr()
+	n.HTTPAddr, err = loopback.FreeAddr()
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context()))
 	require.Equal(t, 1, topics(t, c, n))

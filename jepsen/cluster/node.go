@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/cpnode/cpnode/internal/loopback"
 )
 
 // Node is one cpnode process, or the place of one that is down. What it is given is
@@ -109,10 +111,10 @@ func (n *Node) NotReady(ctx context.Context) (reason string, err error) {
 
 // Move gives the node, which is down, other addresses.
 func (n *Node) Move() (err error) {
-	if n.HTTPAddr, err = freeAddr(); err != nil {
+	if n.HTTPAddr, err = loopback.FreeAddr(); err != nil {
 		return err
 	}
-	n.RaftAddr, err = freeAddr()
+	n.RaftAddr, err = loopback.FreeAddr()
 	return err
 }
 

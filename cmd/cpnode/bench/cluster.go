@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
@@ -53,7 +53,7 @@ func clusterConfigs(dir string, nodes int) ([]raftnode.Config, error) {
 	configs := make([]raftnode.Config, nodes)
 	peers := make([]raftnode.Peer, nodes)
 	for i := range peers {
-		addr, err := freeAddr()
+		addr, err := loopback.FreeAddr()
 		if err != nil {
 			return nil, err
 		}
@@ -68,15 +68,6 @@ func clusterConfigs(dir string, nodes int) ([]raftnode.Config, error) {
 		configs[i] = c
 	}
 	return configs, nil
-}
-
-// freeAddr is a loopback address that was free a moment ago.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // open starts the nodes and waits until all are ready.

@@ -1,4 +1,5 @@
-package cluster
+// Package loopback finds addresses for the nodes of clusters that run on one machine.
+package loopback
 
 import (
 	"fmt"
@@ -10,8 +11,8 @@ import (
 // down, one of these could take its port, or even connect to itself.
 const firstPort, lastPort = 11000, 30000
 
-// freeAddr is a loopback address at which nobody listened a moment ago.
-func freeAddr() (string, error) {
+// FreeAddr is a loopback address, host:port, at which nobody listened a moment ago.
+func FreeAddr() (string, error) {
 	const attempts = 100
 	for range attempts {
 		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.N(lastPort-firstPort))

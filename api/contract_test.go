@@ -177,3 +177,18 @@ func TestReadExamplesIsTheFirstOfEach(t *testing.T) {
 	require.NoError(t, json.Unmarshal(readExamples()["create-topics"].Request, &request))
 	require.Equal(t, "orders", request.Topics[0].TopicName)
 }
+
+// A partition may have more producers than a request may have items: the entry of its seal
+// bounds them, whichever way it comes.
+func TestContractOfSealsWithManyProducers(t *testing.T) {
+	contracts(t, func(t *testing.T, cp ControlPlane, _ *clock) {
+		states := make([]ops.ProducerState, ops.DefaultLimits().Items+1)
+		for i := range states {
+			states[i] = ops.ProducerState{ProducerID: int64(i)}
+		}
+		request := &ops.CommitSealRequest{Requests: []ops.CommitSeal{{TopicID: testTopic, BrokerID: 1, DisklessStartOffset: 5, ProducerStates: states}}}
+		answer, err := cp.CommitSeal(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, ops.UnknownTopicID, answer.Responses[0].Error)
+	})
+}

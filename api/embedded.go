@@ -64,7 +64,6 @@ type Embedded struct {
 	node       Node
 	id         string // of the node
 	limits     ops.Limits
-	decode     wire.Limits
 	logger     *slog.Logger
 	metrics    *metrics
 	operations map[string]*operation
@@ -94,7 +93,6 @@ func NewEmbedded(node Node, config EmbeddedConfig) *Embedded {
 	}
 	e := &Embedded{
 		node: node, id: node.Status().NodeID, limits: config.Limits, logger: config.Logger,
-		decode:  wire.Limits{MaxItems: max(config.Limits.Items, config.Limits.Batches)},
 		metrics: newMetrics(config.Registerer), operations: map[string]*operation{},
 	}
 	for name, v := range verbs {
@@ -202,7 +200,7 @@ func (e *Embedded) carry(ctx context.Context, c *wireCall, dst []byte) (a wireAn
 		}
 	}()
 	req := c.op.newRequest()
-	if err := wire.Decode(c.in, c.body, req, e.decode); err != nil {
+	if err := wire.Decode(c.in, c.body, req, wire.Limits{MaxItems: e.limits.MaxElements(req)}); err != nil {
 		return failed(c.out, dst, refusedField(err))
 	}
 	answer, info, err := e.run(ctx, c.op, req, c.read)

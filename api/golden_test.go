@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,11 @@ func (line *traceLine) matches(t *testing.T, i int, r reply) {
 		return
 	}
 	require.Equal(t, http.StatusOK, r.status, "line %d: %s %s: %s", i+1, line.Op, line.Request, r.body)
-	require.Equal(t, canonical(t, line.Response), canonical(t, r.body), "line %d: %s %s", i+1, line.Op, line.Request)
+	answer := r.body
+	if line.Op == "create-topics" { // whose items say why for people
+		answer = regexp.MustCompile(`,"message":"[^"]*"`).ReplaceAll(answer, nil)
+	}
+	require.Equal(t, canonical(t, line.Response), canonical(t, answer), "line %d: %s %s", i+1, line.Op, line.Request)
 }
 
 func TestGoldenTracesOverHTTP(t *testing.T) {

@@ -36,6 +36,13 @@ func (r *CommitSealRequest) Validate(lim Limits) error {
 	return atMost("requests", len(r.Requests), lim.Items)
 }
 
+// maxElements: the producers of a partition are bounded by the entry that must hold them
+// all, and not by their number.
+func (*CommitSealRequest) maxElements(lim Limits) int { return lim.SealEntryBytes / leastProducerBytes }
+
+// leastProducerBytes is what a producer state takes in an entry: an array of six integers.
+const leastProducerBytes = 7
+
 // Begin logs entries of about s.ItemRows logs and producer states; the producers of one
 // partition are never split.
 func (r *CommitSealRequest) Begin(s Settings) Steps {

@@ -46,6 +46,8 @@ func (r *InitDisklessLogRequest) Validate(lim Limits) error {
 	return atMost("requests", len(r.Requests), lim.Items)
 }
 
+func (*InitDisklessLogRequest) maxElements(lim Limits) int { return lim.ProducerRows }
+
 // Begin logs entries of about s.ItemRows logs and producer states.
 func (r *InitDisklessLogRequest) Begin(s Settings) Steps {
 	maxPartitions := int64(s.Limits.Partitions)

@@ -12,7 +12,7 @@ type Limits struct {
 	EntryBytes     int // of an encoded log entry
 	SealEntryBytes int // of one of commit-seal
 	RequestBytes   int // of a request body
-	ProducerRows   int // of an init-diskless-log item, bounded by Items
+	ProducerRows   int // of an init-diskless-log item
 	ListedMaximum  int // of the limit of a list
 }
 
@@ -22,6 +22,16 @@ func DefaultLimits() Limits {
 		Batches: 10_000, Items: 10_000, Partitions: 10_000, ObjectKey: 1024, AnswerRows: 100_000,
 		EntryBytes: 1 << 20, SealEntryBytes: 8 << 20, RequestBytes: 8 << 20, ProducerRows: 10_000, ListedMaximum: 10_000,
 	}
+}
+
+// MaxElements is how many elements any one list of a request may have, of whatever kind:
+// with more it need not be decoded. Validate bounds each list for itself.
+func (l Limits) MaxElements(r Request) int {
+	most := max(l.Items, l.Batches)
+	if longer, ok := r.(interface{ maxElements(l Limits) int }); ok {
+		return max(most, longer.maxElements(l))
+	}
+	return most
 }
 
 // Settings are what of the node's configuration goes into log entries, so that

@@ -85,7 +85,7 @@ func (r *replayer) run(t *trace) (answer any, err error) {
 	if n := len(t.Request); n > limits.RequestBytes {
 		return nil, ops.Errorf(ops.RequestTooLarge, "the request takes %d bytes, at most %d", n, limits.RequestBytes)
 	}
-	if err := wire.Decode(wire.JSON, t.Request, request, wire.Limits{MaxItems: max(limits.Items, limits.Batches)}); err != nil {
+	if err := wire.Decode(wire.JSON, t.Request, request, wire.Limits{MaxItems: limits.MaxElements(request)}); err != nil {
 		return nil, err
 	}
 	if err := request.Validate(limits); err != nil {

@@ -3,6 +3,8 @@ package pruner
 import (
 	"fmt"
 	"time"
+
+	"github.com/cpnode/cpnode/ops"
 )
 
 // Config says how often the workers run and how much they take at a time. Start
@@ -39,8 +41,11 @@ type Config struct {
 	ReportInterval time.Duration
 
 	// PartitionsPerRequest bounds a request, so that it is answered in time also when
-	// each of its partitions has as much to remove as the cap allows.
-	PartitionsPerRequest int
+	// each of its partitions has as much to remove as the cap allows; ReportsPerRequest
+	// one of the cross-tier reporter, each of whose partitions moves one row at most.
+	PartitionsPerRequest, ReportsPerRequest int
+	// TopicsPerPage bounds an answer that lists topics.
+	TopicsPerPage int
 	// MaxPartitions bounds what RemoteOffsets and the cross-tier reporter remember.
 	MaxPartitions int
 }
@@ -53,8 +58,15 @@ func DefaultConfig() Config {
 		ExpireInterval: time.Minute, ExpireProducersInterval: 10 * time.Minute,
 		ProducerExpiration: 24 * time.Hour, ExpireMaxRows: 2000,
 		ReportInterval:       time.Second,
-		PartitionsPerRequest: 100, MaxPartitions: 1_000_000,
+		PartitionsPerRequest: 100, ReportsPerRequest: 1000, TopicsPerPage: 1000, MaxPartitions: 1_000_000,
 	}
+}
+
+// Within is the config with requests that a control plane with these limits takes.
+func (c Config) Within(l ops.Limits) Config {
+	c.PartitionsPerRequest, c.ReportsPerRequest = min(c.PartitionsPerRequest, l.Items), min(c.ReportsPerRequest, l.Items)
+	c.TopicsPerPage = min(c.TopicsPerPage, l.ListedMaximum)
+	return c
 }
 
 // Validate names the first field that is wrong.
@@ -76,7 +88,8 @@ func (c *Config) Validate() error {
 	}{
 		{"ConsolidationMaxBatches", c.ConsolidationMaxBatches, 0}, {"RetentionMaxBatches", c.RetentionMaxBatches, 0},
 		{"ProducerExpiration", int64(c.ProducerExpiration), 0}, {"ExpireMaxRows", c.ExpireMaxRows, 1},
-		{"PartitionsPerRequest", int64(c.PartitionsPerRequest), 1}, {"MaxPartitions", int64(c.MaxPartitions), 1},
+		{"PartitionsPerRequest", int64(c.PartitionsPerRequest), 1}, {"ReportsPerRequest", int64(c.ReportsPerRequest), 1},
+		{"TopicsPerPage", int64(c.TopicsPerPage), 1}, {"MaxPartitions", int64(c.MaxPartitions), 1},
 	} {
 		if f.value < f.least {
 			return fmt.Errorf("%s: %d must be at least %d", f.name, f.value, f.least)

@@ -42,9 +42,6 @@ type CrossTierReporter struct {
 	reported, refused prometheus.Counter
 }
 
-// reportsPerRequest bounds a request; each moves one row at most.
-const reportsPerRequest = 1000
-
 // ReportTotals are what one cycle of the reporter did.
 type ReportTotals struct {
 	Partitions int64 `json:"partitions"` // whose offset the control plane has now
@@ -108,7 +105,7 @@ func (r *CrossTierReporter) Run(ctx context.Context) {
 func (r *CrossTierReporter) RunOnce(ctx context.Context) (ReportTotals, error) {
 	var totals ReportTotals
 	err := r.worker.Once(ctx, func(ctx context.Context) error {
-		return inRequests(ctx, r.snapshot(), reportsPerRequest, func(reports []ops.AdvanceLogStart) error {
+		return inRequests(ctx, r.snapshot(), r.config.ReportsPerRequest, func(reports []ops.AdvanceLogStart) error {
 			return r.report(ctx, reports, &totals)
 		})
 	})

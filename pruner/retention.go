@@ -71,7 +71,7 @@ func (e *RetentionEnforcer) lagSeconds() float64 {
 
 // Run enforces each partition when its turn comes, until ctx ends.
 func (e *RetentionEnforcer) Run(ctx context.Context) {
-	s := newSchedule(e.plane, e.config.RetentionInterval, e.worker.Random)
+	s := newSchedule(e.plane, e.config.TopicsPerPage, e.config.RetentionInterval, e.worker.Random)
 	defer e.publish(&schedule{})
 	var refreshAt time.Time
 	e.worker.Repeat(ctx, func() (time.Duration, error) {
@@ -117,7 +117,7 @@ func (e *RetentionEnforcer) publish(s *schedule) {
 func (e *RetentionEnforcer) RunOnce(ctx context.Context) (RetentionTotals, error) {
 	var totals RetentionTotals
 	err := e.worker.Once(ctx, func(ctx context.Context) error {
-		s, now := newSchedule(e.plane, 0, e.worker.Random), e.worker.Clock.Now()
+		s, now := newSchedule(e.plane, e.config.TopicsPerPage, 0, e.worker.Random), e.worker.Clock.Now()
 		if err := s.refresh(ctx, now); err != nil {
 			return err
 		}

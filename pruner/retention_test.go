@@ -87,7 +87,7 @@ func TestRetentionSaturated(t *testing.T) {
 // of, at the latest an interval later.
 func TestRetentionFollowsTopics(t *testing.T) {
 	c := newCluster(t)
-	s := newSchedule(c, time.Minute, c.deps.Random)
+	s := newSchedule(c, 1000, time.Minute, c.deps.Random)
 	refresh := func() []string {
 		require.NoError(t, s.refresh(t.Context(), c.clock.Now()))
 		var logs []string
@@ -123,7 +123,7 @@ func TestRetentionOfDeletedTopic(t *testing.T) {
 	c := newCluster(t)
 	c.create(1, 2, map[string]string{"retention.ms": "1"})
 	e := NewRetentionEnforcer(c, retentionConfig(), c.deps)
-	s := newSchedule(c, 0, c.deps.Random)
+	s := newSchedule(c, 1000, 0, c.deps.Random)
 	require.NoError(t, s.refresh(t.Context(), c.clock.Now()))
 	_, err := c.DeleteTopics(t.Context(), &ops.DeleteTopicsRequest{TopicIDs: []store.TopicID{topicID(1)}})
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestRetentionSchedule(t *testing.T) {
 	c := newCluster(t)
 	c.create(1, 4, map[string]string{"retention.ms": "604800000"})
 	draws := []float64{0.75, 0, 0.25, 0.999}
-	s := newSchedule(c, time.Minute, func() (draw float64) {
+	s := newSchedule(c, 1000, time.Minute, func() (draw float64) {
 		draw, draws = draws[0], draws[1:]
 		return draw
 	})

@@ -13,9 +13,10 @@ import (
 // topics by listing them; the partitions of one are read only when their number
 // changed.
 type schedule struct {
-	plane    RetentionControlPlane
-	interval time.Duration
-	random   func() float64
+	plane      RetentionControlPlane
+	pageTopics int64 // in one answer
+	interval   time.Duration
+	random     func() float64
 
 	topics     map[store.TopicID]*topic
 	due        turns
@@ -54,18 +55,15 @@ func (t *turns) Pop() any {
 	return x
 }
 
-func newSchedule(plane RetentionControlPlane, interval time.Duration, random func() float64) *schedule {
-	return &schedule{plane: plane, interval: interval, random: random, topics: map[store.TopicID]*topic{}}
+func newSchedule(plane RetentionControlPlane, pageTopics int, interval time.Duration, random func() float64) *schedule {
+	return &schedule{plane: plane, pageTopics: int64(pageTopics), interval: interval, random: random, topics: map[store.TopicID]*topic{}}
 }
-
-// topicsPerPage bounds one answer.
-const topicsPerPage = 1000
 
 // refresh takes up new topics and partitions and changed policies, and lets go of
 // what is deleted or has no policy any more.
 func (s *schedule) refresh(ctx context.Context, now time.Time) error {
 	s.generation++
-	request := ops.ListTopicsRequest{Limit: topicsPerPage}
+	request := ops.ListTopicsRequest{Limit: s.pageTopics}
 	for {
 		page, err := s.plane.ListTopics(ctx, &request)
 		if err != nil {

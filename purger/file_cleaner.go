@@ -19,6 +19,7 @@ import (
 // and *api.Client are one.
 type FileForgetter interface {
 	GetFilesToDelete(context.Context, *ops.GetFilesToDeleteRequest, ...api.Option) (*ops.GetFilesToDeleteResponse, error)
+	ListFiles(context.Context, *ops.ListFilesRequest, ...api.Option) (*ops.ListFilesResponse, error)
 	DeleteFiles(context.Context, *ops.DeleteFilesRequest, ...api.Option) (*ops.DeleteFilesResponse, error)
 }
 
@@ -37,13 +38,16 @@ type FileCleanerConfig struct {
 	// BatchFiles is how many objects are deleted, and files then forgotten, in one go: what
 	// the store confirmed and nobody was told yet when the node dies.
 	BatchFiles int
+	// RoundFiles is how many files are asked for and held at a time. PassedOver bounds
+	// those that are asked for only to be passed over.
+	RoundFiles, PassedOver int64
 }
 
 // DefaultFileCleanerConfig is what docs/configuration.md says.
 func DefaultFileCleanerConfig() FileCleanerConfig {
 	return FileCleanerConfig{
 		Interval: 2 * time.Minute, Retention: time.Minute, MaxFilesPerCycle: 20_000,
-		StoreTimeout: time.Minute, BatchFiles: 1000,
+		StoreTimeout: time.Minute, BatchFiles: 1000, RoundFiles: 20_000, PassedOver: 50_000,
 	}
 }
 
@@ -60,8 +64,21 @@ func (c *FileCleanerConfig) Validate() error {
 		return fmt.Errorf("StoreTimeout: must be positive")
 	case c.BatchFiles < 1:
 		return fmt.Errorf("BatchFiles: must be at least 1")
+	case c.RoundFiles < 1:
+		return fmt.Errorf("RoundFiles: must be at least 1")
+	case c.PassedOver < 0:
+		return fmt.Errorf("PassedOver: must not be negative")
 	}
 	return nil
+}
+
+// Within is the config with requests that a control plane with these limits takes, and
+// answers that it gives whole.
+func (c FileCleanerConfig) Within(l ops.Limits) FileCleanerConfig {
+	c.BatchFiles = min(c.BatchFiles, l.Items)
+	c.PassedOver = min(c.PassedOver, int64(l.AnswerRows)/2)
+	c.RoundFiles = max(1, min(c.RoundFiles, int64(l.AnswerRows)-c.PassedOver-1))
+	return c
 }
 
 // LongestDeletion is how long after a cycle asked what to delete an object of its may be
@@ -76,9 +93,7 @@ type FileCleaner struct {
 	plane   FileForgetter
 	objects objectstore.Store
 	backlog *backlog
-	// passedOver is how many of the oldest files the next round leaves alone: they were
-	// tried and not confirmed. Only a cycle, of which one runs at a time, uses it.
-	passedOver int64
+	queue   queue // only a cycle, of which one runs at a time, uses it
 
 	deleted, bytes, failed, forgotten prometheus.Counter
 }
@@ -94,17 +109,10 @@ type CleanTotals struct {
 	oldestLeft int64 // mark of the oldest file that was due and stays, or none
 }
 
-const (
-	// roundFiles bounds what is held in memory when a cycle has no cap.
-	roundFiles = 20_000
-	// maxPassedOver bounds the files that are listed only to be passed over, in memory and
-	// within what an answer holds.
-	maxPassedOver = 50_000
-	// maxListAge is how long a cycle trusts what it was told to delete: well below the
-	// time that a forgotten key is fenced, after which its object could be another's. A
-	// node that no longer leads and does not know yet may be held up for any time.
-	maxListAge = 5 * time.Minute
-)
+// maxListAge is how long a cycle trusts what it was told to delete: well below the
+// time that a forgotten key is fenced, after which its object could be another's. A
+// node that no longer leads and does not know yet may be held up for any time.
+const maxListAge = 5 * time.Minute
 
 // errStoreSlow is why a deletion was given up.
 var errStoreSlow = errors.New("the object store did not answer in time")
@@ -115,6 +123,7 @@ func NewFileCleaner(config FileCleanerConfig, plane FileForgetter, objects objec
 	w := worker.New("file-cleaner", m, deps)
 	return &FileCleaner{
 		worker: w, config: config, plane: plane, objects: objects, backlog: newBacklog(m, w.Clock),
+		queue:     queue{plane: plane, most: config.PassedOver},
 		deleted:   m.Counter("objects_deleted_total", "Objects whose deletion the object store confirmed."),
 		bytes:     m.Counter("deleted_bytes_total", "Size of the objects that were deleted."),
 		failed:    m.Counter("objects_failed_total", "Objects whose deletion the object store did not confirm; they are tried again."),
@@ -158,57 +167,39 @@ func (c *FileCleaner) record(t CleanTotals, err error, took time.Duration) {
 	}
 }
 
-// clean is one round with a cap, or without one as many as there is work for.
+// clean is as many rounds as the cap allows, or without one as there is work for. A cycle
+// with a cap ends with a round that came to less than it was to.
 func (c *FileCleaner) clean(ctx context.Context) (CleanTotals, error) {
-	total := CleanTotals{oldestLeft: none}
-	if c.config.MaxFilesPerCycle > 0 {
-		return total, c.round(ctx, c.config.MaxFilesPerCycle, &total)
-	}
-	for more := true; more; {
-		err := c.round(ctx, roundFiles, &total)
-		if err != nil {
+	total, capped := CleanTotals{oldestLeft: none}, c.config.MaxFilesPerCycle > 0
+	for left := c.config.MaxFilesPerCycle; ; {
+		limit := c.config.RoundFiles
+		if capped {
+			limit = min(limit, left)
+		}
+		full, err := c.round(ctx, limit, &total)
+		left -= limit
+		if err != nil || !total.CapReached || capped && (left == 0 || !full) {
 			return total, err
 		}
-		more, total.CapReached = total.CapReached, false
+		total.CapReached = false
 	}
-	return total, nil
 }
 
-// round cleans up to limit files, behind those that it passes over. It asks for one more,
-// to tell more work from just as much.
-func (c *FileCleaner) round(ctx context.Context, limit int64, total *CleanTotals) error {
+// round tries up to limit files, and says whether it tried so many.
+func (c *FileCleaner) round(ctx context.Context, limit int64, total *CleanTotals) (full bool, err error) {
 	listedAt := c.worker.Clock.Now()
-	answer, err := c.plane.GetFilesToDelete(ctx, &ops.GetFilesToDeleteRequest{
-		MarkedBefore: listedAt.Add(-c.config.Retention).UnixMilli(), Limit: c.passedOver + limit + 1,
-	})
+	d, err := c.queue.list(ctx, listedAt.Add(-c.config.Retention).UnixMilli(), limit)
 	if err != nil {
-		return fmt.Errorf("asking for files to delete: %w", err)
+		return false, fmt.Errorf("asking for files to delete: %w", err)
 	}
-	total.oldestLeft = none
-	passed := min(c.passedOver, int64(len(answer.Files)))
-	if passed > 0 {
-		total.leaves(answer.Files[0])
-	}
-	files := answer.Files[passed:]
-	total.CapReached = int64(len(files)) > limit
-	if total.CapReached {
-		total.leaves(files[limit])
-		files = files[:limit]
+	total.oldestLeft, total.CapReached = d.passedMark, d.more
+	if d.more {
+		total.leaves(d.next)
 	}
 	failedBefore := total.ObjectsFailed
-	tried, err := c.batches(ctx, files, listedAt, total)
-	c.passOver(total.ObjectsFailed-failedBefore, total.CapReached || tried < len(files))
-	return err
-}
-
-// passOver lets the next round begin behind files that were tried and not confirmed where
-// untried ones are left, so that no files keep younger ones from being tried. When a round
-// has come to the youngest the next one begins with the oldest again.
-func (c *FileCleaner) passOver(failed int64, untried bool) {
-	c.passedOver += failed
-	if !untried || c.passedOver > maxPassedOver {
-		c.passedOver = 0
-	}
+	tried, err := c.batches(ctx, d.files, listedAt, total)
+	c.queue.tried(d, tried, total.ObjectsFailed-failedBefore)
+	return int64(tried) == limit, err
 }
 
 // batches cleans files batch by batch. One that the store refuses does not hold up the
@@ -219,7 +210,7 @@ func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, lis
 		batch := files[tried:min(tried+c.config.BatchFiles, len(files))]
 		if c.worker.Clock.Since(listedAt) > maxListAge {
 			total.CapReached = true
-			total.leaves(batch[0])
+			total.leaves(batch[0].MarkedForDeletionAt)
 			break
 		}
 		tried += len(batch)
@@ -228,7 +219,7 @@ func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, lis
 			failed = err
 		}
 		if err := c.forget(ctx, confirmed, total); err != nil {
-			total.leaves(batch[0])
+			total.leaves(batch[0].MarkedForDeletionAt)
 			return tried, err
 		}
 		if errors.Is(err, errStoreSlow) || ctx.Err() != nil {
@@ -238,10 +229,10 @@ func (c *FileCleaner) batches(ctx context.Context, files []ops.FileToDelete, lis
 	return tried, failed
 }
 
-// leaves notes a file that stays.
-func (t *CleanTotals) leaves(f ops.FileToDelete) {
-	if t.oldestLeft == none || f.MarkedForDeletionAt < t.oldestLeft {
-		t.oldestLeft = f.MarkedForDeletionAt
+// leaves notes the mark of a file that stays.
+func (t *CleanTotals) leaves(markedAt int64) {
+	if t.oldestLeft == none || markedAt < t.oldestLeft {
+		t.oldestLeft = markedAt
 	}
 }
 
@@ -265,7 +256,7 @@ func (c *FileCleaner) deleteObjects(ctx context.Context, batch []ops.FileToDelet
 		if failed++; failed == 1 {
 			err = keyErr
 		}
-		total.leaves(batch[i])
+		total.leaves(batch[i].MarkedForDeletionAt)
 	}
 	total.ObjectsDeleted += int64(len(confirmed))
 	total.BytesDeleted += bytes

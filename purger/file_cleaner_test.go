@@ -252,6 +252,65 @@ func TestFileCleanerBlockedHead(t *testing.T) {
 	require.Empty(t, keysOf(t, objects))
 }
 
+// TestFileCleanerBlockedBeyondAList: more undeletable objects than can be listed only to be
+// passed over do not hold up the others either.
+func TestFileCleanerBlockedBeyondAList(t *testing.T) {
+	w := newWorld(t)
+	objects := &faulty{Store: openDirectory(t), clock: w.clock}
+	w.marked(objects, 18) // every third lies under wal/0/
+	w.clock.Advance(time.Hour)
+	objects.set(stuck)
+	c := w.cleaner(objects, func(c *FileCleanerConfig) { c.MaxFilesPerCycle, c.PassedOver = 2, 3 })
+	blocked := map[string]bool{}
+	for i := range 6 {
+		blocked[fmt.Sprintf("wal/0/%03d", 3*i)] = true
+	}
+	for cycle := 0; len(w.files()) > len(blocked); cycle++ {
+		require.Less(t, cycle, 30, "the others wait for ever: %v", w.files())
+		if _, err := c.RunOnce(t.Context()); err != nil {
+			require.ErrorIs(t, err, errFault)
+		}
+	}
+	require.Equal(t, blocked, w.files())
+	objects.set(healthy)
+	for cycle := 0; len(w.files()) > 0; cycle++ {
+		require.Less(t, cycle, 30, "they are not tried again: %v", w.files())
+		_, err := c.RunOnce(t.Context())
+		require.NoError(t, err)
+	}
+	require.Empty(t, keysOf(t, objects))
+}
+
+// smallAnswers is a control plane whose answers hold 8 rows.
+type smallAnswers struct{ *world }
+
+func (p smallAnswers) GetFilesToDelete(ctx context.Context, r *ops.GetFilesToDeleteRequest, o ...api.Option) (*ops.GetFilesToDeleteResponse, error) {
+	cut := *r
+	cut.Limit = min(r.Limit, 8)
+	return p.world.GetFilesToDelete(ctx, &cut, o...)
+}
+
+// TestFileCleanerCapBeyondAnAnswer: a cap that no answer holds is reached all the same, and
+// what is behind it is seen.
+func TestFileCleanerCapBeyondAnAnswer(t *testing.T) {
+	w := newWorld(t)
+	objects := openDirectory(t)
+	w.marked(objects, 30)
+	w.clock.Advance(time.Hour)
+	config := DefaultFileCleanerConfig()
+	config.MaxFilesPerCycle = 20
+	limits := ops.DefaultLimits()
+	limits.AnswerRows, limits.Items = 8, 2
+	config = config.Within(limits)
+	require.NoError(t, config.Validate())
+	require.Equal(t, 2, config.BatchFiles)
+	totals, err := NewFileCleaner(config, smallAnswers{w}, objects, w.deps()).RunOnce(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 20, totals.FilesForgotten)
+	require.True(t, totals.CapReached)
+	require.Len(t, w.files(), 10)
+}
+
 // TestFileCleanerHangingStore: a store that does not answer fails the cycle when its
 // time is over; the worker backs off, and goes on by itself.
 func TestFileCleanerHangingStore(t *testing.T) {

@@ -27,6 +27,8 @@ type workers struct {
 // lets plane answer for them. objects is nil when there is no object store.
 func startWorkers(c config.Config, node *raftnode.Node, plane *api.Embedded, objects *objectstore.Lazy, logger *slog.Logger, registerer prometheus.Registerer) {
 	deps := worker.Deps{Logger: logger, Registerer: registerer}
+	limits := c.Node.Settings.Limits
+	c.FileCleaner, c.Pruner = c.FileCleaner.Within(limits), c.Pruner.Within(limits)
 	state := func(ctx context.Context, fn func(*store.ReadTx) error) error {
 		_, err := node.View(ctx, raftnode.ReadOptions{Level: raftnode.Stale}, fn)
 		return err

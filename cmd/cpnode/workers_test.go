@@ -156,3 +156,41 @@ func TestWorkersRunOnRequest(t *testing.T) {
 	_, err = n.client.RunWorker(ctx, &api.RunWorkerRequest{Worker: "file-cleaner"})
 	require.ErrorContains(t, err, "file-cleaner has no object store; give object.store.type")
 }
+
+// Workers ask for no more at a time than the limits that the node holds requests to.
+func TestWorkersKeepSmallLimits(t *testing.T) {
+	objects := t.TempDir()
+	n := startDev(t, filepath.Join(t.TempDir(), "data"), "--request.max.items=2", "--list.max.rows=1", "--answer.max.rows=4",
+		"--topic.purger.interval.ms=50", "--file.cleaner.interval.ms=50", "--file.cleaner.retention.period.ms=0", "--retention.enforcement.interval.ms=50",
+		"--cross.tier.log.start.report.interval.ms=20", "--object.store.type=directory", "--object.store.directory="+objects)
+	ctx, topics := t.Context(), []loadTopic{demoOrders, demoAudit}
+	for _, topic := range topics {
+		_, err := n.client.CreateTopics(ctx, &ops.CreateTopicsRequest{Topics: []ops.CreateTopic{{TopicID: topic.id, TopicName: topic.name, NumPartitions: 3,
+			Config: map[string]string{"retention.ms": "604800000"}}}})
+		require.NoError(t, err)
+		for p := range int32(3) {
+			batch := ops.CommitBatch{TopicID: topic.id, Partition: p, Magic: 2, ByteSize: 512, BatchMaxTimestamp: time.Now().AddDate(0, 0, -8).UnixMilli(),
+				ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, LastSequence: -1}
+			_, err := n.client.CommitFile(ctx, &ops.CommitFileRequest{ObjectKey: fmt.Sprintf("%s-%d", topic.name, p), FileSize: 512, Batches: []ops.CommitBatch{batch}})
+			require.NoError(t, err)
+		}
+	}
+	for p := range int32(3) {
+		_, err := n.client.ReportRemoteOffsets(ctx, &api.ReportRemoteOffsetsRequest{LogStarts: []ops.AdvanceLogStart{{TopicID: demoOrders.id, Partition: p, RemoteLogStartOffset: 7}}})
+		require.NoError(t, err)
+	}
+	require.NoError(t, eventually(ctx, "all batches to go, and their files", func() (bool, error) {
+		files, err := n.client.ListFiles(ctx, &ops.ListFilesRequest{Limit: 1})
+		return err == nil && len(files.Files) == 0, err
+	}))
+	require.NoError(t, eventually(ctx, "all log starts to be written down", func() (bool, error) {
+		for p := range int32(3) {
+			answer, err := n.client.GetCrossTierLogStart(ctx, &ops.GetCrossTierLogStartRequest{Requests: []ops.LogRef{{TopicID: demoOrders.id, Partition: p}}})
+			if err != nil || answer.Responses[0].RemoteLogStartOffset != 7 {
+				return false, err
+			}
+		}
+		return true, nil
+	}))
+	require.Contains(t, mustRun(t, "topic", "list", "--endpoints", n.url), "audit")
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,6 +89,9 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, progress func(done, to
 		info, err := store.CopyStream(w, &progressReader{from: body, total: total, show: progress})
 		return info, errors.Join(err, body.Close())
 	}
+	if reached := slices.DeleteFunc(slices.Clone(errs), unreached); len(reached) > 0 {
+		errs = reached // which says more
+	}
 	return store.StreamInfo{}, errors.Join(errs...)
 }
 
@@ -112,7 +116,7 @@ func (c *Client) openStream(ctx context.Context, endpoint, path string, stall ti
 	resp, err := c.http.Do(req)
 	if err != nil {
 		watched.stop()
-		return nil, withCause(ops.NoLeader, err)
+		return nil, &noAnswer{ops.NoLeader, err}
 	}
 	watched.body, resp.Body = resp.Body, watched
 	if resp.StatusCode == http.StatusOK {

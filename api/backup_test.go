@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/api/wire"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
@@ -88,4 +90,16 @@ func TestBackupCutShortIsRefused(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, cut.Close()) })
 	_, err = clientOf(t, "http://"+l.Addr().String()).Backup(t.Context(), &bytes.Buffer{}, nil)
 	require.ErrorIs(t, err, store.ErrStream)
+}
+
+// What a node answered says more than that another one was not reached.
+func TestRefusedBackupIsNotHiddenByADeadEndpoint(t *testing.T) {
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		send(w, wire.JSON, failed(wire.JSON, nil, ops.Errorf(ops.Overloaded, "two backups are under way")))
+	}))
+	defer busy.Close()
+	for _, endpoints := range [][]string{{busy.URL, deadEndpoint(t)}, {deadEndpoint(t), busy.URL}} {
+		_, err := newClient(t, DefaultClientConfig(endpoints...)).Backup(t.Context(), &bytes.Buffer{}, nil)
+		require.EqualError(t, err, "OVERLOADED: two backups are under way")
+	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,10 @@ type retries struct {
 	// unknown is the latest attempt that may have taken effect. A later one that
 	// was refused does not undo it.
 	unknown error
+	// answered is the latest error of an endpoint that was reached, and may still be.
+	// That another one was not says less.
+	answered   error
+	answeredBy int // endpoint
 }
 
 // run tries until an attempt is answered, or may not be repeated, or time is up.
@@ -58,8 +63,14 @@ func (r *retries) run(ctx context.Context) (any, Info, error) {
 		if err == nil {
 			return answer, info, nil
 		}
+		switch {
+		case !unreached(err):
+			r.answered, r.answeredBy = err, endpoint
+		case endpoint == r.answeredBy:
+			r.answered = nil
+		}
 		if !r.again(err) || !r.wait(ctx, pause) {
-			return nil, info, r.giveUp(endedBy(ctx, err))
+			return nil, info, r.giveUp(endedBy(ctx, cmp.Or(r.answered, err)))
 		}
 		endpoint = r.client.route.after(endpoint, r.call.stale)
 	}
@@ -116,22 +127,39 @@ func endedBy(ctx context.Context, err error) error {
 // transportError is the error of an attempt without an answer: nothing was done
 // when no connection was made.
 func transportError(cl *call, err error) error {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
-		return withCause(ops.NoLeader, err)
+	if unreached(err) {
+		return &noAnswer{ops.NoLeader, err}
 	}
 	return unansweredError(cl, err)
+}
+
+// unreached says that no connection was made.
+func unreached(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
 // unansweredError is the error of an attempt that a node may have carried out.
 func unansweredError(cl *call, err error) error {
 	if cl.verb.write {
-		return withCause(ops.OutcomeUnknown, err)
+		return &noAnswer{ops.OutcomeUnknown, err}
 	}
-	return withCause(ops.NoLeader, err)
+	return &noAnswer{ops.NoLeader, err}
 }
 
-// withCause is an *ops.Error that also is its cause, such as a context's end.
-func withCause(code ops.Code, cause error) error {
-	return fmt.Errorf("%w: %w", &ops.Error{Code: code, Message: "no answer"}, cause)
+// ErrNoAnswer: no node has answered. The code of such an error, an *ops.Error as well,
+// says what may have been done, and its cause is the connection's.
+var ErrNoAnswer = errors.New("no answer")
+
+type noAnswer struct {
+	code  ops.Code
+	cause error
+}
+
+// Error is the code, and why there was no answer.
+func (e *noAnswer) Error() string { return fmt.Sprintf("%s: %v: %v", e.code, ErrNoAnswer, e.cause) }
+
+// Unwrap is all that the error is.
+func (e *noAnswer) Unwrap() []error {
+	return []error{&ops.Error{Code: e.code, Message: ErrNoAnswer.Error()}, ErrNoAnswer, e.cause}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/api/wire"
 	"github.com/cpnode/cpnode/ops"
 )
 
@@ -155,6 +156,29 @@ func TestUnknownOutcomeIsNotHiddenByALaterRefusal(t *testing.T) {
 	_, err := c.CreateTopics(t.Context(), newTopic(1))
 	requireCode(t, err, ops.OutcomeUnknown)
 	require.NotErrorIs(t, err, &ops.Error{Code: ops.NoLeader})
+}
+
+// With a node that knows no leader and another that is down, the former says more.
+func TestAnswerOfANodeIsNotHiddenByADeadEndpoint(t *testing.T) {
+	leaderless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(headerNode, "n1")
+		send(w, wire.JSON, failed(wire.JSON, nil, ops.Errorf(ops.NoLeader, "a majority is away")))
+	}))
+	defer leaderless.Close()
+	for _, endpoints := range [][]string{{leaderless.URL, deadEndpoint(t)}, {deadEndpoint(t), leaderless.URL}} {
+		config := DefaultClientConfig(endpoints...)
+		config.RetryFor = time.Second
+		_, err := newClient(t, config).ListTopics(t.Context(), &ops.ListTopicsRequest{})
+		requireCode(t, err, ops.NoLeader)
+		require.EqualError(t, err, "NO_LEADER: a majority is away", "whichever is asked last")
+		require.NotErrorIs(t, err, ErrNoAnswer)
+	}
+	leaderless.Close()
+	config := DefaultClientConfig(leaderless.URL)
+	config.RetryFor = 0
+	_, err := newClient(t, config).ListTopics(t.Context(), &ops.ListTopicsRequest{})
+	requireCode(t, err, ops.NoLeader)
+	require.ErrorIs(t, err, ErrNoAnswer)
 }
 
 func TestClientGivesUp(t *testing.T) {

@@ -97,7 +97,7 @@ func TestStatusOfOneNode(t *testing.T) {
 		require.NoError(t, s.node.Close())
 	}
 	eventually(t, "no leader is known", func() bool { return alone.node.LeaderID() == "" })
-	alone.post(t, "cluster-status", `{}`).requireCode(t, http.StatusServiceUnavailable, ops.NoLeader, "no leader is known")
+	alone.post(t, "cluster-status", `{}`).requireCode(t, http.StatusServiceUnavailable, ops.NoLeader, "no leader is known: a majority of the voters, ")
 	validate := answerValidator(t)
 	r := alone.post(t, "cluster-status?consistency=stale", `{}`)
 	validate("cluster-status", r)

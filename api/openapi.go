@@ -60,9 +60,7 @@ func describeVerb(v *verb, components *wire.Components, recorded example) object
 	}
 	responses := object{"200": object{"description": "Carried out, whatever single items answer.",
 		"headers": headerRefs(headers...), "content": content(response, recorded.Response)}}
-	for _, status := range errorStatuses() {
-		responses[strconv.Itoa(status)] = ref("responses", responseName(status))
-	}
+	addRefusals(responses)
 	described := object{"operationId": v.name, "summary": v.summary, "tags": []string{kind},
 		"requestBody": object{"required": true, "content": content(request, recorded.Request)}, "responses": responses}
 	if len(options) > 0 {
@@ -146,6 +144,13 @@ func errorStatuses() []int {
 	}
 	slices.Sort(statuses)
 	return slices.Compact(statuses)
+}
+
+// addRefusals adds the answers with error objects.
+func addRefusals(responses object) {
+	for _, status := range errorStatuses() {
+		responses[strconv.Itoa(status)] = ref("responses", responseName(status))
+	}
 }
 
 func responseName(status int) string { return "Error" + strconv.Itoa(status) }

@@ -15,7 +15,8 @@ import (
 // page is a path that answers GET, for the reference.
 type page struct {
 	path, summary, mediaType string
-	notReady                 bool // may answer 503
+	notReady                 bool // may answer 503, with why not in its own media type
+	refuses                  bool // is refused with error objects, as operations are
 	parameters               []string
 	item                     reflect.Type // of what it streams as events, in JSON
 }
@@ -25,9 +26,9 @@ var pages = []page{
 	{path: "/readyz", summary: "Whether this node should be sent requests, and why not.", mediaType: "text/plain", notReady: true},
 	{path: "/version", summary: "The release that runs.", mediaType: mediaTypes[wire.JSON]},
 	{path: "/metrics", summary: "Metrics, in the formats of Prometheus.", mediaType: "text/plain"},
-	{path: backupPath, summary: "The state of this node as one stream, for cpnode restore and cpnode check.", mediaType: backupMediaType, notReady: true},
+	{path: backupPath, summary: "The state of this node as one stream, for cpnode restore and cpnode check.", mediaType: backupMediaType, refuses: true},
 	{path: watchPath, summary: "Server-sent events change, reset, rows and reset-end: what becomes of topics, brokers and partitions.", mediaType: watchMediaType,
-		notReady: true, parameters: []string{paramFromIndex, headerLastEventID}, item: reflect.TypeFor[ops.WatchEvent]()},
+		refuses: true, parameters: []string{paramFromIndex, headerLastEventID}, item: reflect.TypeFor[ops.WatchEvent]()},
 	{path: "/openapi.json", summary: "This document.", mediaType: mediaTypes[wire.JSON]},
 }
 
@@ -40,6 +41,9 @@ func (p *page) describe(components *wire.Components) object {
 	responses := object{"200": answer}
 	if p.notReady {
 		responses["503"] = object{"description": "Not now; the body says why.", "content": object{p.mediaType: object{}}}
+	}
+	if p.refuses {
+		addRefusals(responses)
 	}
 	described := object{"operationId": path.Base(p.path), "summary": p.summary, "tags": []string{"page"}, "responses": responses}
 	if len(p.parameters) > 0 {

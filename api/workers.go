@@ -16,7 +16,7 @@ type Workers struct {
 	// Errors that are no *ops.Error are answered as INTERNAL and logged.
 	RunOnce map[string]func(context.Context) ([]WorkerTotal, error)
 	// ReportRemoteOffsets takes the last offsets that tiered storage holds. complete is
-	// false when there was no room for some.
+	// false when there was no room for some. Where nil, such reports are refused.
 	ReportRemoteOffsets func([]ops.PruneLog) (complete bool)
 	// ReportLogStarts takes the first offsets that tiered storage holds; the same.
 	ReportLogStarts func([]ops.AdvanceLogStart) (complete bool)
@@ -117,7 +117,14 @@ func reportRemoteOffsets(_ context.Context, e *Embedded, r *ReportRemoteOffsetsR
 	if err != nil {
 		return nil, err
 	}
-	offsets, starts := w.ReportRemoteOffsets(r.Offsets), w.ReportLogStarts(r.LogStarts)
+	switch {
+	case w.ReportRemoteOffsets == nil && len(r.Offsets) > 0:
+		return nil, ops.Errorf(ops.InvalidRequest, "offsets: the leader, %s, runs no consolidation pruner", e.id)
+	case w.ReportLogStarts == nil && len(r.LogStarts) > 0:
+		return nil, ops.Errorf(ops.InvalidRequest, "log_starts: the leader, %s, runs no cross-tier reporter", e.id)
+	}
+	offsets := len(r.Offsets) == 0 || w.ReportRemoteOffsets(r.Offsets)
+	starts := len(r.LogStarts) == 0 || w.ReportLogStarts(r.LogStarts)
 	return &ReportRemoteOffsetsResponse{offsets && starts}, nil
 }
 

@@ -89,3 +89,17 @@ func TestNodeWithoutWorkers(t *testing.T) {
 	requireCode(t, err, ops.InvalidRequest)
 	require.ErrorContains(t, err, "runs no workers")
 }
+
+// A leader that runs some workers refuses what is for others.
+func TestReportsThatNobodyTakesAreRefused(t *testing.T) {
+	s := single(t, nil)
+	s.embedded.SetWorkers(Workers{})
+	for want, r := range map[string]*ReportRemoteOffsetsRequest{
+		"offsets: the leader, ":    {Offsets: []ops.PruneLog{{TopicID: testTopic}}},
+		"log_starts: the leader, ": {LogStarts: []ops.AdvanceLogStart{{TopicID: testTopic}}},
+	} {
+		_, err := s.embedded.ReportRemoteOffsets(t.Context(), r)
+		requireCode(t, err, ops.InvalidRequest)
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -133,7 +133,7 @@ func (f *clientFlags) statusOfEach(cmd *cobra.Command, reason error) error {
 		n := nodeStatus{Endpoint: endpoint}
 		status, err := ownStatus(cmd.Context(), endpoint)
 		if err != nil {
-			n.Error = explainDial(err).Error()
+			n.Error = explainNoAnswer(err).Error()
 		} else {
 			n.Status, answered = status, true
 		}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -49,7 +51,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "cpnode: %v\nSee: %s --help\n", err, asTyped(cmd.CommandPath()))
 		return exitUsage
 	default:
-		fmt.Fprintf(stderr, "cpnode: %v\n", explainDial(err))
+		fmt.Fprintf(stderr, "cpnode: %v\n", explainNoAnswer(err))
 		return exitFailed
 	}
 }
@@ -64,12 +66,16 @@ func (u usageError) Unwrap() error { return u.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// explainDial says what a person wants to know when no node was reached; other
-// errors are left as they are.
-func explainDial(err error) error {
+// explainNoAnswer says what a person wants to know when no node has answered; other
+// errors, and those of a write that may have been carried out, are left as they are.
+func explainNoAnswer(err error) error {
+	if !errors.Is(err, api.ErrNoAnswer) || !errors.Is(err, &ops.Error{Code: ops.NoLeader}) {
+		return err
+	}
 	var dial *net.OpError
 	if !errors.As(err, &dial) || dial.Op != "dial" {
-		return err
+		_, why, _ := strings.Cut(err.Error(), ": ") // the code is for programs
+		return fmt.Errorf("%s (--endpoints names others)", why)
 	}
 	where := "no node was reached"
 	if dial.Addr != nil {

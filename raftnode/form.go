@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,15 @@ type reply struct {
 	err error
 }
 
+// silence says why a peer gave no answer, and what is to be done when nothing listens.
+func (r *reply) silence() string {
+	var dial *net.OpError
+	if errors.As(r.err, &dial) && dial.Op == "dial" {
+		return fmt.Sprintf("%s: is not reached at %s (%v): start it there, or correct its address in the peers of every node", r.peer.ID, r.peer.Addr, dial.Err)
+	}
+	return fmt.Sprintf("%s: %v", r.peer.ID, r.err)
+}
+
 // askPeers asks every other peer for its report.
 func (n *Node) askPeers(ctx context.Context) []reply {
 	others := slices.DeleteFunc(slices.Clone(n.config.Peers), func(p Peer) bool { return p.ID == n.config.NodeID })
@@ -70,7 +80,7 @@ func (n *Node) formRound(ctx context.Context, replies []reply) (done bool, waiti
 	for _, r := range replies {
 		switch {
 		case r.err != nil:
-			waiting = append(waiting, fmt.Sprintf("%s: %v", r.peer.ID, r.err))
+			waiting = append(waiting, r.silence())
 		case r.Cluster != clusterID{}:
 			clusters[r.Cluster] = append(clusters[r.Cluster], r.peer.ID)
 		case !samePeers(r.Peers, n.config.Peers):

@@ -33,7 +33,7 @@ func TestDifferentPeersFormNoCluster(t *testing.T) {
 	}
 	waitsFor(t, c.nodes[0], "n3: was started with the peers "+peerList(c.configs[2].Peers))
 	waitsFor(t, c.nodes[2], "n1: was started with the peers "+peerList(c.configs[0].Peers))
-	waitsFor(t, c.nodes[2], "n4: ")
+	waitsFor(t, c.nodes[2], "n4: is not reached at 127.0.0.1:1 (connect: connection refused): start it there")
 	for _, n := range c.nodes {
 		require.Empty(t, n.Status().ClusterID)
 	}

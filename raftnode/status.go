@@ -3,6 +3,7 @@ package raftnode
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -62,6 +63,9 @@ func (n *Node) FeatureLevel() uint64 { return n.fsm.FeatureLevel() }
 // RaftAddr is the address that the node listens on.
 func (n *Node) RaftAddr() string { return n.network.listener.Addr().String() }
 
+// RaftAdvertised is where the node says that others reach it.
+func (n *Node) RaftAdvertised() string { return n.advertised }
+
 // readyLag is how many committed entries a follower's state may lack for it to be
 // ready: a node that comes back is not counted on before it has caught up.
 const readyLag = 1000
@@ -78,7 +82,7 @@ func (n *Node) Ready() error {
 	case !self.Joined && n.waiting.Load() != nil:
 		return fmt.Errorf("not part of a cluster yet: %s", *n.waiting.Load())
 	case !self.Joined:
-		return errors.New("not part of a cluster yet")
+		return fmt.Errorf("not part of a cluster yet: waits for the answers of its peers, %s", peerList(n.config.Peers))
 	}
 	if err := n.stateHere(); err != nil {
 		return err
@@ -91,10 +95,8 @@ func (n *Node) Ready() error {
 		return errors.New("nothing was committed for too long: this node waits for another leader")
 	case n.space.waits():
 		return errors.New("entries wait for space on this node's disk")
-	case leader == "" && n.waiting.Load() != nil && *n.waiting.Load() != "":
-		return fmt.Errorf("no leader is known: %s", *n.waiting.Load())
 	case leader == "":
-		return errors.New("no leader is known")
+		return n.leaderless()
 	case leader == n.config.NodeID && n.leading() == nil:
 		return errors.New("this node is taking over as the leader")
 	case n.raft.CommitIndex() == 0:
@@ -104,4 +106,16 @@ func (n *Node) Ready() error {
 		return fmt.Errorf("the state is at %d of %d committed entries", applied, commit)
 	}
 	return nil
+}
+
+// leaderless says why this node may know no leader.
+func (n *Node) leaderless() error {
+	if refusal := n.waiting.Load(); refusal != nil && *refusal != "" {
+		return fmt.Errorf("no leader is known: %s", *refusal)
+	}
+	var names []string
+	for _, s := range voters(n.servers()) {
+		names = append(names, nameOf(s.ID))
+	}
+	return fmt.Errorf("no leader is known: a majority of the voters, %s, must be up and reach each other", strings.Join(names, ", "))
 }

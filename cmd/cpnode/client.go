@@ -30,6 +30,7 @@ const (
 type clientFlags struct {
 	endpoints []string
 	output    *outputFormat
+	attempt   time.Duration // for which an answer may take; 0: as long as any operation's
 }
 
 func addClientFlags(c *cobra.Command) *clientFlags {
@@ -49,6 +50,9 @@ func (f *clientFlags) connect() (*api.Client, error) { return f.connectFor(patie
 func (f *clientFlags) connectFor(retry time.Duration) (*api.Client, error) {
 	c := api.DefaultClientConfig(f.endpoints...)
 	c.RetryFor = retry
+	if f.attempt > 0 {
+		c.AttemptTimeout = f.attempt
+	}
 	client, err := api.NewClient(c)
 	if err != nil {
 		return nil, usagef("--endpoints or %s: %s", config.EndpointsEnv, strings.TrimPrefix(err.Error(), "Endpoints: "))

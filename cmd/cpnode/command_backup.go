@@ -30,7 +30,7 @@ new cluster of it.`,
 		GroupID: groupClient,
 	}
 	f := addClientFlags(c)
-	yes := c.Flags().Bool("yes", false, "replace FILE if it exists, without asking")
+	yes := c.Flags().BoolP("yes", "y", false, "replace FILE if it exists, without asking")
 	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
 		if there, err := os.Stat(args[0]); err == nil {
 			if !there.Mode().IsRegular() {

@@ -28,7 +28,7 @@ func addObjectsFlags(c *cobra.Command) *objectsFlags {
 	c.Flags().BoolVar(&f.wanted, "objects", false, "compare the object store with the files of a running cluster")
 	c.Flags().DurationVar(&f.olderThan, "older-than", 24*time.Hour, "with --objects: spare younger objects, whose commit may be on its way")
 	c.Flags().BoolVar(&f.remove, "delete", false, "with --objects: delete orphans, each behind a fence that refuses a late commit of it")
-	c.Flags().BoolVar(&f.yes, "yes", false, "with --delete: do not ask")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --delete: do not ask")
 	c.Flags().IntVar(&f.limit, "limit", pageRows, "with --objects: list at most so many findings, and count them all; 0 = all")
 	config.AddObjectStoreFlags(c.Flags())
 	return f

@@ -53,7 +53,7 @@ majority: start those first, or --force it.`,
 		Args:    exactly(1),
 	}
 	f := addClientFlags(c)
-	yes := c.Flags().Bool("yes", false, "do not ask")
+	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
 	force := c.Flags().Bool("force", false, "also when the voters left that answer are no majority")
 	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
 		if err := confirmed(cmd, *yes, fmt.Sprintf("Remove %s from the cluster? Its directory cannot come back.", args[0])); err != nil {
@@ -102,7 +102,7 @@ an older release.`,
 		Args:    exactly(0),
 	}
 	f := addClientFlags(c)
-	yes := c.Flags().Bool("yes", false, "do not ask")
+	yes := c.Flags().BoolP("yes", "y", false, "do not ask")
 	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, _ []string) error {
 		if err := confirmed(cmd, *yes, "Raise the feature level? No node can go back to an older release."); err != nil {
 			return err

@@ -39,7 +39,7 @@ func filesListCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return f.print(cmd, files, func(p *printer) { printFiles(p, files) })
+		return f.print(cmd, files, func(p *printer) { printFiles(p, files, noFiles(*state, *after)) })
 	}
 	return c
 }
@@ -63,13 +63,26 @@ func listFiles(ctx context.Context, client *api.Client, state, after string, lim
 	}
 }
 
-func printFiles(p *printer, files *ops.ListFilesResponse) {
+// noFiles is what to say when there is none of the files that were asked for.
+func noFiles(state, after string) string {
+	none := "no files"
+	if state != "" {
+		none += " in state " + state
+	}
+	if after != "" {
+		return none + " behind " + after
+	}
+	return none + "; brokers make them with commit-file"
+}
+
+// printFiles prints none when there are none.
+func printFiles(p *printer, files *ops.ListFilesResponse, none string) {
 	rows := make([][]string, len(files.Files))
 	for i, f := range files.Files {
 		rows[i] = []string{strconv.FormatInt(f.FileID, 10), f.ObjectKey, f.State, size(f.Size), strconv.FormatInt(f.BatchCount, 10),
 			strconv.Itoa(int(f.UploaderBrokerID)), at(f.CommittedAt), at(f.MarkedForDeletionAt)}
 	}
-	p.table([]string{"ID", "OBJECT KEY", "STATE", "SIZE", "BATCHES", "BROKER", "COMMITTED", "MARKED"}, rows)
+	p.tableOr(none, []string{"ID", "OBJECT KEY", "STATE", "SIZE", "BATCHES", "BROKER", "COMMITTED", "MARKED"}, rows)
 	if files.Next != "" {
 		p.line("there are more: --after " + files.Next)
 	}

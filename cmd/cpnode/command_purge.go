@@ -80,8 +80,8 @@ func printPurge(p *printer, s *purgeStatus) {
 }
 
 // purgeCycle is what one call takes: enough to be worth it, little enough to show
-// progress.
-const purgeCycle = 20_000
+// progress and to be answered in time where the disks are slow.
+const purgeCycle = 2000
 
 func purgeRunCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -104,6 +104,9 @@ last batch are marked, to be deleted from the object store later.`,
 		}
 		defer client.Close()
 		total, err := purge(cmd.Context(), client, *limit, cmd.ErrOrStderr())
+		if err != nil && total.BatchesDeleted+total.LogsPurged > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d batches deleted, %d logs purged before it failed; running it again goes on\n", total.BatchesDeleted, total.LogsPurged)
+		}
 		if err != nil {
 			return err
 		}
@@ -117,7 +120,8 @@ last batch are marked, to be deleted from the object store later.`,
 	return c
 }
 
-// purge calls until limit batches are gone, or with 0 until nothing is left.
+// purge calls until limit batches are gone, or with 0 until nothing is left. With an error
+// the totals are those of the calls before.
 func purge(ctx context.Context, client *api.Client, limit int64, progress io.Writer) (*ops.PurgeDeletedLogsResponse, error) {
 	total, began := &ops.PurgeDeletedLogsResponse{}, time.Now()
 	show := progressOn(progress)
@@ -129,7 +133,7 @@ func purge(ctx context.Context, client *api.Client, limit int64, progress io.Wri
 		}
 		part, err := client.PurgeDeletedLogs(ctx, &ops.PurgeDeletedLogsRequest{MaxBatches: cycle})
 		if err != nil {
-			return nil, err
+			return total, err
 		}
 		total.BatchesDeleted += part.BatchesDeleted
 		total.LogsPurged += part.LogsPurged

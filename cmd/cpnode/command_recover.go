@@ -41,7 +41,7 @@ are left: it says how far each has come and which to recover from.`,
 	f.output = addOutputFlag(c)
 	c.Flags().StringVar(&f.peers, "peers", "", "members from now on, id=host:port,...: this node votes, the others are taken in when they start with empty directories; empty: this node alone")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what each directory holds and what can be lost")
-	c.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	c.RunE = func(cmd *cobra.Command, dirs []string) error { return f.run(cmd, dirs) }
 	return c
 }

@@ -69,7 +69,7 @@ func switchStatusCommand() *cobra.Command {
 			}
 			all.Responses = append(all.Responses, partitions...)
 		}
-		return f.print(cmd, all, func(p *printer) { printPartitions(p, all.Responses) })
+		return f.print(cmd, all, func(p *printer) { printPartitions(p, all.Responses, noPartitions(args)) })
 	})
 	return c
 }
@@ -120,14 +120,23 @@ func registeredPartitions(ctx context.Context, client *api.Client, t *ops.TopicI
 	return found, nil
 }
 
-func printPartitions(p *printer, partitions []ops.DescribedPartition) {
+// noPartitions is what to say when no partition is registered.
+func noPartitions(names []string) string {
+	if len(names) > 0 {
+		return fmt.Sprintf("topic %s has no registered partitions: there is nothing to switch", names[0])
+	}
+	return "no classic topics; brokers register them with register-partitions"
+}
+
+// printPartitions prints none when there are none.
+func printPartitions(p *printer, partitions []ops.DescribedPartition, none string) {
 	rows := make([][]string, len(partitions))
 	for i := range partitions {
 		d := &partitions[i]
 		rows[i] = []string{fmt.Sprintf("%s-%d", d.TopicName, d.Partition), string(d.State), sealText(d.ClassicToDisklessStartOffset), brokerText(d.Leader),
 			strconv.Itoa(int(d.LeaderEpoch)), brokersText(d.ISR), brokersText(d.Replicas), brokersText(d.AdvertisedReplicas)}
 	}
-	p.table([]string{"PARTITION", "STATE", "SEAL", "LEADER", "EPOCH", "ISR", "REPLICAS", "ADVERTISED"}, rows)
+	p.tableOr(none, []string{"PARTITION", "STATE", "SEAL", "LEADER", "EPOCH", "ISR", "REPLICAS", "ADVERTISED"}, rows)
 }
 
 // sealText is where diskless storage begins, - where that is not known.

@@ -98,7 +98,7 @@ func topicListCommand() *cobra.Command {
 			for i, t := range all.Topics {
 				rows[i] = []string{t.TopicName, t.TopicID.String(), strconv.FormatInt(t.Partitions, 10), t.Origin, at(t.DeletedAt)}
 			}
-			p.table([]string{"NAME", "ID", "PARTITIONS", "ORIGIN", "DELETED"}, rows)
+			p.tableOr(fmt.Sprintf("no topics yet; `%s topic create NAME --partitions 3` makes one", program), []string{"NAME", "ID", "PARTITIONS", "ORIGIN", "DELETED"}, rows)
 		})
 	})
 	return c
@@ -108,7 +108,7 @@ func topicListCommand() *cobra.Command {
 func listTopics(ctx context.Context, client *api.Client) (*ops.ListTopicsResponse, error) {
 	all := &ops.ListTopicsResponse{}
 	for {
-		page, err := client.ListTopics(ctx, &ops.ListTopicsRequest{After: all.Next, Limit: pageRows})
+		page, err := client.ListTopics(ctx, &ops.ListTopicsRequest{After: all.Next})
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,15 @@ func printTopic(p *printer, t *ops.DescribeTopicResponse) {
 		rows[i] = []string{strconv.Itoa(int(l.Partition)), strconv.FormatInt(l.LogStartOffset, 10), strconv.FormatInt(l.HighWatermark, 10),
 			strconv.FormatInt(l.DisklessStartOffset, 10), strconv.FormatInt(l.RemoteLogStartOffset, 10), size(l.ByteSize), strings.TrimPrefix(string(l.Error), string(ops.None))}
 	}
-	p.table([]string{"PARTITION", "LOG START", "HIGH WATERMARK", "DISKLESS START", "REMOTE START", "SIZE", ""}, rows)
+	p.tableOr(noLogs(t), []string{"PARTITION", "LOG START", "HIGH WATERMARK", "DISKLESS START", "REMOTE START", "SIZE", ""}, rows)
+}
+
+// noLogs is what to say of a topic without diskless logs.
+func noLogs(t *ops.DescribeTopicResponse) string {
+	if t.Origin == store.OriginClassic.String() {
+		return fmt.Sprintf("no diskless logs yet; `%s switch status %s` shows its classic partitions", program, t.TopicName)
+	}
+	return fmt.Sprintf("no partitions yet; `%s topic create %s --partitions 3` adds some", program, t.TopicName)
 }
 
 func topicDeleteCommand() *cobra.Command {

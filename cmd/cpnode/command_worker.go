@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,10 @@ func workerCommand() *cobra.Command {
 	return family("worker", "Have the leader's background workers do their work now", groupClient, workerRunCommand())
 }
 
+// cyclePatience is how long a cycle is waited for: less than the two minutes that a node
+// has for an answer.
+const cyclePatience = 110 * time.Second
+
 func workerRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run NAME",
@@ -22,12 +27,13 @@ func workerRunCommand() *cobra.Command {
 NAME is topic-purger, file-cleaner (where there is an object store),
 consolidation-pruner, cross-tier-reporter, retention-enforcer, producer-expirer,
 fence-expirer or replay-expirer. Exits 1 when the cycle failed, also after it did
-something.`,
+something. One that takes longer than two minutes is broken off; what it did stands.`,
 		Example: `  cpnode worker run topic-purger
   cpnode worker run file-cleaner -o json`,
 		Args: exactly(1),
 	}
 	f := addClientFlags(c)
+	f.attempt = cyclePatience
 	c.RunE = f.with(func(cmd *cobra.Command, client *api.Client, args []string) error {
 		answer, err := client.RunWorker(cmd.Context(), &api.RunWorkerRequest{Worker: args[0]})
 		if err != nil {

@@ -77,6 +77,16 @@ func (p *printer) table(header []string, rows [][]string) {
 	p.err = t.Flush()
 }
 
+// tableOr is table, and without rows a line that says what there is none of, and how to
+// get some.
+func (p *printer) tableOr(none string, header []string, rows [][]string) {
+	if len(rows) == 0 {
+		p.line(none)
+		return
+	}
+	p.table(header, rows)
+}
+
 // isTerminal says whether a person watches w, who wants to see progress.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ import (
 // shutdownTimeout is how long requests that are being answered may take at the
 // end.
 const shutdownTimeout = 5 * time.Second
+
+// readyInterval is how often a new node is asked whether it is ready.
+const readyInterval = 100 * time.Millisecond
 
 // serve runs a node until the command's context ends, or the node stops by itself.
 func serve(cmd *cobra.Command, c config.Config) (err error) {
@@ -57,8 +61,9 @@ func serve(cmd *cobra.Command, c config.Config) (err error) {
 	server := api.NewServer(embedded, api.ServerConfig{Version: release(), Gatherer: registry})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	greet(cmd.OutOrStdout(), c, node, listener.Addr())
-	return errors.Join(await(cmd.Context(), logger, node, served), shutDown(server, node))
+	greeting := greeting{cmd.OutOrStdout(), "http://" + c.Node.HTTPAdvertise}
+	greeting.introduce(c, node)
+	return errors.Join(await(cmd.Context(), logger, node, served, greeting.invite), shutDown(server, node))
 }
 
 // newRegistry has what is measured of the process: by Go, by its system, and by the
@@ -69,16 +74,26 @@ func newRegistry() (*prometheus.Registry, error) {
 	return r, raftmetrics.Register(r)
 }
 
-// await returns when it is time to stop, with the reason unless that is a signal.
-func await(ctx context.Context, logger *slog.Logger, node *raftnode.Node, served <-chan error) error {
-	select {
-	case <-ctx.Done():
-		logger.Info("stopping", "role", node.Status().Role)
-		return nil
-	case <-node.Stopped():
-		return fmt.Errorf("this node has stopped and must be looked at: %w; see %s check", node.Err(), program)
-	case err := <-served:
-		return err
+// await returns when it is time to stop, with the reason unless that is a signal. It
+// calls ready once, when the node can serve for the first time.
+func await(ctx context.Context, logger *slog.Logger, node *raftnode.Node, served <-chan error, ready func()) error {
+	look := time.NewTicker(readyInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			if node.Ready() == nil {
+				ready()
+				look.Stop()
+			}
+		case <-ctx.Done():
+			logger.Info("stopping", "role", node.Status().Role)
+			return nil
+		case <-node.Stopped():
+			return fmt.Errorf("this node has stopped and must be looked at: %w; see %s check", node.Err(), program)
+		case err := <-served:
+			return err
+		}
 	}
 }
 
@@ -126,22 +141,51 @@ func explainOpen(err error, c config.Config) error {
 	return err
 }
 
-// greet says where the node is, and what to do next.
-func greet(w io.Writer, c config.Config, node *raftnode.Node, at net.Addr) {
-	url := "http://" + httpAdvertise(c, at)
-	fmt.Fprintf(w, "cpnode %s: node %s\n", release(), c.Node.NodeID)
-	fmt.Fprintf(w, "  http  %s\n  raft  %s\n  data  %s\n", url, node.RaftAddr(), c.Node.DataDir)
-	fmt.Fprintf(w, "Try:\n")
-	fmt.Fprintf(w, "  curl %s/readyz\n", url)
-	fmt.Fprintf(w, "  %s topic create orders --partitions 3 --endpoints %s\n", program, url)
-	fmt.Fprintf(w, "  curl %s/metrics; curl %s/openapi.json\n", url, url)
-	fmt.Fprintf(w, "Ctrl-C stops it.\n")
+// greeting is what a node says to the person who started it.
+type greeting struct {
+	to  io.Writer
+	url string // of the node
 }
 
-// httpAdvertise is where clients reach this node, which serves at at.
+// introduce says where the node is.
+func (g greeting) introduce(c config.Config, node *raftnode.Node) {
+	fmt.Fprintf(g.to, "cpnode %s: node %s\n", release(), c.Node.NodeID)
+	raftAddr := node.RaftAddr()
+	if told := node.RaftAdvertised(); told != raftAddr {
+		raftAddr += ", reached by the other nodes at " + told
+	}
+	fmt.Fprintf(g.to, "  http  %s\n  raft  %s\n  data  %s\n", g.url, raftAddr, c.Node.DataDir)
+	fmt.Fprintf(g.to, "Until it is ready, %s/readyz says for what it waits. Ctrl-C stops it.\n", g.url)
+}
+
+// invite says what to do next, once the node is ready.
+func (g greeting) invite() {
+	fmt.Fprintf(g.to, "Ready. Try:\n")
+	fmt.Fprintf(g.to, "  %s topic create orders --partitions 3 --endpoints %s\n", program, g.url)
+	fmt.Fprintf(g.to, "  curl %s/readyz; curl %s/metrics; curl %s/openapi.json\n", g.url, g.url, g.url)
+}
+
+// httpAdvertise is where clients reach this node, which serves at at. Nobody dials the
+// address that stands for all of them.
 func httpAdvertise(c config.Config, at net.Addr) string {
 	if c.HTTPAdvertise != "" {
 		return c.HTTPAdvertise
 	}
-	return at.String()
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return at.String()
+	}
+	return net.JoinHostPort(raftHost(c.Node), port)
+}
+
+// raftHost is the host at which the other nodes look for this one.
+func raftHost(c raftnode.Config) string {
+	addr := cmp.Or(c.RaftAdvertise, c.RaftAddr)
+	for _, p := range c.Peers {
+		if p.ID == c.NodeID {
+			addr = p.Addr
+		}
+	}
+	host, _, _ := net.SplitHostPort(addr) // it was checked
+	return host
 }

@@ -31,7 +31,10 @@ const incoming = ".incoming"
 // not look like an empty one.
 func OpenDirectory(dir string) (*Directory, error) {
 	root, err := os.OpenRoot(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("object store: %w: mount the directory, or make it", err)
+	case err != nil:
 		return nil, fmt.Errorf("object store: %w", err)
 	}
 	return &Directory{root}, nil

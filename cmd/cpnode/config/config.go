@@ -20,7 +20,7 @@ type Config struct {
 	// HTTPAddr is the host:port to serve HTTP on; port 0 picks a free one.
 	HTTPAddr string
 	// HTTPAdvertise is where clients reach the node, as the node says it; empty is
-	// the address it serves on.
+	// the address it serves on, with the host of its raft port where it serves on all.
 	HTTPAdvertise string
 	// TopicPurger, FileCleaner and Pruner are those of the background workers.
 	TopicPurger purger.TopicPurgerConfig
@@ -58,6 +58,12 @@ func Default() Config {
 func (c *Config) Validate() error {
 	if c.Node.NodeID == "" {
 		return errors.New("node.id: must be given: a name for this node, such as a")
+	}
+	switch heartbeat := c.Node.HeartbeatTimeout; {
+	case c.Node.ElectionTimeout < heartbeat:
+		return fmt.Errorf("raft.election.timeout.ms: must be at least raft.heartbeat.timeout.ms, %d", heartbeat.Milliseconds())
+	case c.Node.LeaderLeaseTimeout > heartbeat:
+		return fmt.Errorf("raft.leader.lease.timeout.ms: must be at most raft.heartbeat.timeout.ms, %d", heartbeat.Milliseconds())
 	}
 	if err := c.Node.Validate(); err != nil {
 		return renamed(err)

@@ -128,6 +128,8 @@ func TestValidateNamesTheKey(t *testing.T) {
 	}{
 		{nil, "node.id: must be given"},
 		{[]string{"--node-id=a/b"}, "node.id: "},
+		{[]string{"--node-id=a", "--raft.heartbeat.timeout.ms=501"}, "raft.election.timeout.ms: must be at least raft.heartbeat.timeout.ms, 501"},
+		{[]string{"--node-id=a", "--raft.leader.lease.timeout.ms=501"}, "raft.leader.lease.timeout.ms: must be at most raft.heartbeat.timeout.ms, 500"},
 		{[]string{"--node-id=a", "--peers=b=127.0.0.1:1"}, "peers: this node (a) is missing"},
 		{[]string{"--node-id=a", "--peers=a=127.0.0.1:1,a=127.0.0.1:2"}, "peers: a=127.0.0.1:2 is there twice"},
 		{[]string{"--node-id=a", "--peers=a=127.0.0.1:1", "--raft-advertise=127.0.0.1:2"}, "peers: a=127.0.0.1:1 is this node, and raft.advertise says 127.0.0.1:2"},

@@ -58,7 +58,7 @@ var nodeKeys = []Key{
 	{"http.addr", true, func(c *Config) value { return address{&c.HTTPAddr, false} },
 		"Address to serve HTTP on; port 0 picks a free one."},
 	{"http.advertise", true, func(c *Config) value { return address{&c.HTTPAdvertise, true} },
-		"Where clients reach this node, as it says at its start and to the other nodes; empty: the address it serves on."},
+		"Where clients reach this node, as it says at its start and to the other nodes; empty: the address it serves on, with the host of raft.advertise where it serves on all."},
 	{"raft.addr", true, func(c *Config) value { return address{&c.Node.RaftAddr, false} },
 		"Address to listen on for the other nodes; port 0 picks a free one."},
 	{"raft.advertise", true, func(c *Config) value { return address{&c.Node.RaftAdvertise, true} },

@@ -13,8 +13,10 @@ import (
 
 	"github.com/cpnode/cpnode/api"
 	"github.com/cpnode/cpnode/ops"
+	"github.com/cpnode/cpnode/purger"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
+	"github.com/cpnode/cpnode/worker"
 )
 
 func main() {
@@ -114,7 +116,9 @@ func open(dir string) ([]member, error) {
 		if err != nil {
 			return members, err
 		}
-		members = append(members, member{node, api.NewEmbedded(node, api.EmbeddedConfig{})})
+		plane := api.NewEmbedded(node, api.EmbeddedConfig{})
+		node.WhileLeading(purger.NewTopicPurger(purger.DefaultTopicPurgerConfig(), plane, nil, worker.Deps{}).Run)
+		members = append(members, member{node, plane})
 	}
 	return members, nil
 }

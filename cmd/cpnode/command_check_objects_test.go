@@ -118,7 +118,7 @@ func TestCheckObjectsSaysWhatItNeeds(t *testing.T) {
 	}{
 		{nil, exitUsage, `object.store.type: "none" holds no objects`},
 		{[]string{"--object.store.type=directory"}, exitUsage, "object.store.directory: must be given"},
-		{[]string{"--object.store.type=directory", "--object.store.directory=" + filepath.Join(t.TempDir(), "none")}, exitFailed, "no such file"},
+		{[]string{"--object.store.type=directory", "--object.store.directory=" + filepath.Join(t.TempDir(), "none")}, exitFailed, "no such file or directory: mount the directory, or make it"},
 		{[]string{"--object.store.type=directory", "--object.store.directory=" + t.TempDir(), "--endpoints", "http://127.0.0.1:1"}, exitFailed, "nothing listens at"},
 		{[]string{"dir"}, exitUsage, "takes no dir"},
 		{[]string{"--older-than=-1h"}, exitUsage, "--older-than"},

@@ -38,11 +38,11 @@ func TestEmptyListsAndRefusalsSayWhatToDo(t *testing.T) {
 	require.Contains(t, mustRun(t, "topic", "describe", "ledger", endpoint), "no diskless logs yet; `cpnode switch status ledger` shows its classic partitions\n")
 
 	for want, args := range map[string][]string{
-		"topic a/b: INVALID_REQUEST: topic_name: must be 1 to 249 letters":                      {"a/b"},
-		"topic orders: TOPIC_ALREADY_EXISTS: another topic has this name":                       {"orders", "--id=965eda32-dae4-4550-8201-e2bd73ab4876"},
-		"topic orders: INVALID_REQUEST: num_partitions: 10001 is more than the 10000":           {"orders", "--partitions=10001"},
-		"topic orders: INVALID_REQUEST: diskless.enable of an existing topic does not change":   {"orders", "--config=diskless.enable=true"},
-		"topic ledger: INVALID_REQUEST: the topic began as a classic one, whose partitions are": {"ledger", "--partitions=3"},
+		"topic a/b: INVALID_REQUEST: the name must be 1 to 249 letters":       {"a/b"},
+		"topic orders: TOPIC_ALREADY_EXISTS: the name is that of topic ":      {"orders", "--id=965eda32-dae4-4550-8201-e2bd73ab4876"},
+		"topic orders: INVALID_REQUEST: num_partitions must be at most 10000": {"orders", "--partitions=10001"},
+		"topic orders: INVALID_REQUEST: diskless.enable of an existing topic": {"orders", "--config=diskless.enable=true"},
+		"topic ledger: INVALID_REQUEST: the topic":                            {"ledger", "--partitions=3"},
 	} {
 		r := cpnode(t, append([]string{"topic", "create", endpoint}, args...)...)
 		require.Equal(t, exitFailed, r.code, args)

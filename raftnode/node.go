@@ -290,7 +290,7 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	n.confirmer = newConfirmer(n, n.config.confirm)
 	n.fresh.applied = n.caughtUp
 	n.forwards = newForwards(n.dialKind(kindForward))
-	n.transport = newTransport(n.advertised, n.dialKind(kindRaft), logger, func(rpc *raft.RPC) { n.fresh.observe(rpc, n.raft.CurrentTerm()) })
+	n.transport = newTransport(n.advertised, n.dialKind(kindRaft), logger, func(rpc *raft.RPC) { n.fresh.observe(rpc, n.raft.CurrentTerm()) }, n.moves)
 	notices := make(chan bool, 1)
 	config := n.config.RaftConfig()
 	config.LocalID, config.Logger, config.NotifyCh = n.id(), logger, notices
@@ -308,6 +308,19 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	n.log.halt.Store(&halt)
 	n.run(func() { n.lead(notices) })
 	return nil
+}
+
+// moves says whether a heartbeat would change the term of a follower, or end a candidacy.
+// A leader is not asked to wait: its main loop may hang, and it must hear of the next one.
+func (n *Node) moves(term uint64) bool {
+	switch n.raft.State() {
+	case raft.Follower:
+		return term > n.raft.CurrentTerm()
+	case raft.Candidate:
+		return true
+	default:
+		return false
+	}
 }
 
 // start lets the others in and this node out.

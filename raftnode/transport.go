@@ -23,6 +23,10 @@ type transport struct {
 	layer    *streamLayer
 	consumer chan raft.RPC
 	done     sync.WaitGroup
+	// moves says whether a heartbeat of a term would change what this node votes by; beside
+	// is raft's handler of those that do not.
+	moves  func(term uint64) bool
+	beside func(raft.RPC)
 }
 
 var (
@@ -32,15 +36,15 @@ var (
 )
 
 // newTransport is reached at advertise and connects with dial; observe sees every
-// message before raft does. Connections of others come by layer.offer.
-func newTransport(advertise string, dial dialFunc, logger hclog.Logger, observe func(*raft.RPC)) *transport {
+// message before raft does, but for heartbeats. Connections of others come by layer.offer.
+func newTransport(advertise string, dial dialFunc, logger hclog.Logger, observe func(*raft.RPC), moves func(term uint64) bool) *transport {
 	layer := &streamLayer{dial: dial, addr: streamAddr(advertise), accepted: make(chan net.Conn), closed: make(chan struct{})}
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: layer, MaxPool: transportPool, Timeout: transportTimeout, Logger: logger,
 			ServerAddressProvider: byIdentity{},
 		}),
-		layer: layer, consumer: make(chan raft.RPC),
+		layer: layer, consumer: make(chan raft.RPC), moves: moves,
 	}
 	t.done.Add(1)
 	go t.pump(observe)
@@ -61,6 +65,25 @@ func (t *transport) pump(observe func(*raft.RPC)) {
 		case <-t.layer.closed:
 			return
 		}
+	}
+}
+
+// SetHeartbeatHandler lets raft handle heartbeats beside its main loop, but for those
+// that move a follower or a candidate on: beside a vote in a later term the older one
+// could be set last, and what its leader sends be taken after that vote.
+func (t *transport) SetHeartbeatHandler(beside func(raft.RPC)) {
+	t.beside = beside
+	t.NetworkTransport.SetHeartbeatHandler(t.heartbeat)
+}
+
+func (t *transport) heartbeat(rpc raft.RPC) {
+	if m, ok := rpc.Command.(*raft.AppendEntriesRequest); !ok || !t.moves(m.Term) {
+		t.beside(rpc)
+		return
+	}
+	select {
+	case t.consumer <- rpc:
+	case <-t.layer.closed:
 	}
 }
 

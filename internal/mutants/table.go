@@ -395,6 +395,11 @@ var nodeMutations = []mutation{
 		pkg: "./raftnode", run: "TestSnapshotBelowADivergedTail",
 	},
 	{
+		name: "heartbeat of an earlier term beside a vote",
+		file: "raftnode/node.go", old: "return term > n.raft.CurrentTerm()", new: "return false",
+		pkg: "./raftnode", run: "TestVoterTakesNothingFromAnEarlierTerm",
+	},
+	{
 		name: "hung leader goes on sending heartbeats",
 		file: "raftnode/watch.go", old: "		n.transport.layer.mute()\n", new: "",
 		pkg: "./raftnode", run: "TestHungLeaderMakesWay",

@@ -48,7 +48,7 @@ type reply struct {
 func (r *reply) silence() string {
 	var dial *net.OpError
 	if errors.As(r.err, &dial) && dial.Op == "dial" {
-		return fmt.Sprintf("%s: is not reached at %s (%v): start it there, or correct its address in the peers of every node", r.peer.ID, r.peer.Addr, dial.Err)
+		return fmt.Sprintf("%s: is not reached at %s (%v): start it there, or correct the peers", r.peer.ID, r.peer.Addr, dial.Err)
 	}
 	return fmt.Sprintf("%s: %v", r.peer.ID, r.err)
 }

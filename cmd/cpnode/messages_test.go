@@ -80,7 +80,7 @@ func TestInvitationComesWhenTheNodeIsReady(t *testing.T) {
 		return strings.Contains(said, "b: is not reached at "+c.nodes[1].raftAddr), err
 	}))
 	require.Contains(t, said, "not part of a cluster yet: ")
-	require.Contains(t, said, "start it there, or correct its address in the peers of every node")
+	require.Contains(t, said, "start it there, or correct the peers")
 	log, err := os.ReadFile(first.logFile())
 	require.NoError(t, err)
 	require.Contains(t, string(log), "cpnode "+release()+": node a\n  http  "+first.url+"\n  raft  "+first.raftAddr+"\n")

@@ -168,6 +168,7 @@ type tier struct {
 	*remotestore.View
 	t     *testing.T
 	store *remotestore.Store
+	kind  switchover.Kind // of its records
 	mu    sync.Mutex
 	logs  map[ops.LogRef]*segmentlog.Log // what was uploaded
 }
@@ -176,7 +177,7 @@ func newTier(t *testing.T) *tier {
 	store, err := remotestore.Open(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = store.Close() })
-	return &tier{View: remotestore.NewView(store), t: t, store: store, logs: map[ops.LogRef]*segmentlog.Log{}}
+	return &tier{View: remotestore.NewView(store), t: t, store: store, kind: switchover.Classic, logs: map[ops.LogRef]*segmentlog.Log{}}
 }
 
 // list uploads one more segment of the partition, which ends with the offset highest, and
@@ -193,7 +194,9 @@ func (r *tier) listOf(p ops.LogRef, highest int64) {
 	}
 	base := l.EndOffset()
 	for o := base; o <= highest; o++ {
-		require.NoError(r.t, l.AppendBatches([]switchover.Batch{batch(o, 3, "remote")}))
+		next := batch(o, 3, "remote")
+		next.Kind = r.kind
+		require.NoError(r.t, l.AppendBatches([]switchover.Batch{next}))
 	}
 	require.NoError(r.t, l.SetHighWatermark(highest+1))
 	require.NoError(r.t, l.Roll())

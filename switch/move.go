@@ -73,11 +73,17 @@ func (p *partition) copyToFuture(maxBytes int) (copied bool, err error) {
 	if p.future == nil {
 		return false, ErrNoMove
 	}
-	if start := p.log.LocalLogStartOffset(); p.future.EndOffset() < start {
-		// What the current log does not hold any more, or never held, is skipped.
-		return true, p.future.RestartAt(start, p.log.LogStartOffset(), p.log.Epochs())
-	}
 	from, limit := p.future.EndOffset(), p.log.EndOffset()
+	if start := p.log.LocalLogStartOffset(); from < start {
+		base, err := firstOffset(p.log)
+		if err != nil {
+			return false, err
+		}
+		if from < base { // what the current log does not hold any more, or never held, is skipped
+			return true, p.future.RestartAt(base, min(base, p.log.LogStartOffset()), p.log.Epochs())
+		}
+		from = start
+	}
 	if from >= limit {
 		return false, nil
 	}
@@ -97,6 +103,16 @@ func (p *partition) copyToFuture(maxBytes int) (copied bool, err error) {
 		return false, err
 	}
 	return true, p.future.AppendBatches(batches)
+}
+
+// firstOffset is where the first batch of a log begins, which may be before the local log start.
+func firstOffset(log LocalLog) (int64, error) {
+	start := log.LocalLogStartOffset()
+	first, err := log.Read(start, log.EndOffset(), 1)
+	if err != nil || len(first) == 0 {
+		return start, err
+	}
+	return first[0].BaseOffset, nil
 }
 
 // promote swaps the logs if the future one has all that the current one has, and no prefix

@@ -104,6 +104,35 @@ func TestMoveWaitsWhileNothingIsCopied(t *testing.T) {
 	require.EqualValues(t, 20, future.LocalLogStartOffset())
 }
 
+// Records are deleted up to the inside of a batch that is not copied yet: it is copied whole,
+// and the log start is what it was.
+func TestMoveOfALogThatStartsInsideOfABatch(t *testing.T) {
+	for name, copied := range map[string]int64{"what is before was not copied": 0, "the batch is next": 8} {
+		t.Run(name, func(t *testing.T) {
+			b := newBroker(t)
+			for o := int64(0); o < 20; o += 4 {
+				four := batch(o, 3, "local")
+				four.Records = 4
+				require.NoError(t, b.log.AppendBatches([]switchover.Batch{four}))
+			}
+			require.NoError(t, b.log.SetHighWatermark(20))
+			b.Apply(classic())
+			future := moving(t, b)
+			for future.EndOffset() < copied {
+				_, _, err := b.MoveStep(ref, 1)
+				require.NoError(t, err)
+			}
+			require.NoError(t, b.WithLog(ref, func(l switchover.LocalLog) error { return l.SetLogStart(10) }))
+			state, _ := b.copyAll()
+			require.Equal(t, switchover.MovePromoted, state)
+			require.Equal(t, []int64{10, 10, 20}, []int64{future.LogStartOffset(), future.LocalLogStartOffset(), future.EndOffset()})
+			got, err := b.consume(10)
+			require.NoError(t, err)
+			require.Equal(t, "local 8", string(got.Batches[0].Payload))
+		})
+	}
+}
+
 // The promotion has looked at what is covered; then the current log loses its prefix. What
 // counts is what the future log holds.
 func TestDeletionOfTheCurrentLogRacingPromotion(t *testing.T) {

@@ -125,12 +125,13 @@ func (g *Gate) readOnce(ctx context.Context, p *partition, r *ReadRequest) (Read
 			g.deletions.add(r.Ref)
 		}
 	}
-	switch {
-	case err != nil:
+	if err == nil && result.Tier == TierRemote {
+		result, err = g.readRemote(ctx, r, reg, result)
+	}
+	if err != nil {
 		return ReadResult{}, err
-	case result.Tier == TierRemote:
-		return g.readRemote(ctx, r, reg, result)
-	case result.Tier == TierDiskless:
+	}
+	if result.Tier == TierDiskless {
 		result.Batches, result.HighWatermark, err = g.deps.Diskless.Read(ctx, r.Ref, r.Offset, r.MaxBytes)
 	}
 	return result, err
@@ -150,11 +151,16 @@ func (r *Registration) elsewhere(read *ReadRequest, remoteEnd int64) (Tier, erro
 }
 
 // readRemote fills result from remote storage. Below the seal nothing of what is above it is
-// returned, though the budget may allow for it.
+// returned, though the budget may allow for it; and above it no classic record, which was
+// uploaded before an operator has sealed the partition below: that offset is diskless storage's.
 func (g *Gate) readRemote(ctx context.Context, r *ReadRequest, reg *Registration, result ReadResult) (ReadResult, error) {
 	batches, err := g.deps.Remote.Read(ctx, r.Ref, r.Offset, r.MaxBytes)
 	if err != nil {
 		return ReadResult{}, err
+	}
+	if reg.ownedByDiskless(r.Offset) && len(batches) > 0 && batches[0].Kind == Classic {
+		result.Tier = TierDiskless
+		return result, nil
 	}
 	if reg.Sealed() && r.Offset < reg.Seal() {
 		for i := range batches {

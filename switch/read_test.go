@@ -51,12 +51,25 @@ func TestNegativeOffsetIsOutOfRange(t *testing.T) {
 
 func TestHighWatermarkOfRemoteRecordsAboveTheSeal(t *testing.T) {
 	b := filled(t, 20)
+	b.remote.kind = switchover.Consolidated
 	b.remote.list(24)
 	b.Apply(flagged(20))
 	got, err := b.consume(22)
 	require.NoError(t, err)
 	require.Equal(t, switchover.TierRemote, got.Tier)
 	require.EqualValues(t, 25, got.HighWatermark)
+}
+
+// An operator has sealed the partition below what remote storage holds: of what is above, the
+// records are those of diskless storage.
+func TestClassicRecordsInRemoteStorageAboveTheSealAreNotRead(t *testing.T) {
+	b := filled(t, 20)
+	b.remote.list(19)
+	for _, reg := range []switchover.Registration{waiting(15), flagged(15)} {
+		b.Apply(reg)
+		b.requireTier(15, switchover.TierDiskless)
+	}
+	b.requireTier(14, switchover.TierRemote)
 }
 
 func TestUncoveredPrefixIsServedByNobody(t *testing.T) {

@@ -56,7 +56,8 @@ a seal answers for it. It is tried first without changing anything, and what bec
 unreadable is shown before it is asked for.
 
 A seal belongs where a batch begins: brokers cut whole batches, and one whose log then ends
-below the seal does not serve the partition until the seal is moved down to that end.`,
+below the seal does not serve the partition until the seal is moved down to that end. What
+remote storage holds of the partition above the seal must be deleted from it.`,
 		Example: `  cpnode switch override orders 3 --seal 1200 --log-start-offset 0 --log-end-offset 1300 --dry-run
   cpnode switch override orders 3 --abort`,
 		Args: exactly(2),

@@ -38,6 +38,12 @@ var gateMutations = []mutation{
 		pkg: "./switch", run: "TestOperatorsSealOfAClassicPartitionCutsItsRecords",
 	},
 	{
+		name: "gate: classic record of remote storage above the seal",
+		file: "switch/read.go", old: "batches[0].Kind == Classic {",
+		new: "batches[0].Kind == 0 {",
+		pkg: "./switch", run: "TestClassicRecordsInRemoteStorageAboveTheSealAreNotRead",
+	},
+	{
 		name: "gate: move of a prefix that is kept",
 		file: "switch/move.go", old: "if !p.keepsPrefix(copying) {",
 		new: "if !p.keepsPrefix(copying) || !copying {",

@@ -198,6 +198,14 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
+func TestTruncateBelowNothingOfAnEmptyLog(t *testing.T) {
+	l := open(t, t.TempDir(), small)
+	require.NoError(t, l.Truncate(-3))
+	require.EqualValues(t, 0, l.EndOffset())
+	fill(t, l, 1, 2)
+	require.Equal(t, count(0, 2), offsets(t, l, 0))
+}
+
 func TestTruncateInsideOfABatch(t *testing.T) {
 	l := open(t, t.TempDir(), small)
 	for range 2 {

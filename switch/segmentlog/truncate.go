@@ -17,10 +17,10 @@ func (l *Log) Truncate(offset int64) error {
 	if err := l.usable(); err != nil {
 		return err
 	}
-	if offset >= l.active().next {
+	if offset = max(offset, 0); offset >= l.active().next {
 		return nil
 	}
-	if offset = max(offset, 0); offset < l.localStart {
+	if offset < l.localStart {
 		return l.restartAt(offset, min(l.logStart, offset), l.epochs)
 	}
 	p, err := l.boundary(offset)

@@ -125,8 +125,11 @@ func printRecoverable(p *printer, found []recoverable) {
 		}
 	}
 	best := furthest(found)
-	if len(found) > 1 {
-		p.line(fmt.Sprintf("recover from %s: no other has come further", best.Dir))
+	switch {
+	case len(found) > 1:
+		p.line(fmt.Sprintf("recover from %s: no other of these has come further", best.Dir))
+	case len(best.Members) > 1:
+		p.line("another node that is left may have come further, with acknowledged writes that this one does not have: compare all that are left with --dry-run")
 	}
 	if best.Uncertain > 0 {
 		p.line(fmt.Sprintf("%d entries after the applied ones may never have been committed; they become part of the state", best.Uncertain))

@@ -52,6 +52,20 @@ func TestRecoverSaysThatANodeWasRemoved(t *testing.T) {
 	require.NotContains(t, out.String(), "a was removed")
 }
 
+// From the first directory at hand, what another one has would be lost.
+func TestRecoverSaysToCompareTheOthers(t *testing.T) {
+	const advice = "compare all that are left with --dry-run"
+	printed := func(found ...recoverable) string {
+		var out strings.Builder
+		printRecoverable(&printer{w: &out}, found)
+		return out.String()
+	}
+	three := raftnode.RecoverReport{LastIndex: 9, Members: make([]raftnode.RecoverMember, 3)}
+	require.Contains(t, printed(recoverable{"a", three}), advice)
+	require.NotContains(t, printed(recoverable{"a", three}, recoverable{"b", three}), advice)
+	require.NotContains(t, printed(recoverable{"a", raftnode.RecoverReport{LastIndex: 9, Members: make([]raftnode.RecoverMember, 1)}}), advice)
+}
+
 func TestFurthestIsWhomAnElectionWouldPrefer(t *testing.T) {
 	at := func(dir string, term, index uint64) recoverable {
 		return recoverable{dir, raftnode.RecoverReport{LastTerm: term, LastIndex: index}}

@@ -59,7 +59,7 @@ func logOn(open func() (LogDisk, error), snapshots raft.SnapshotStore, timed fun
 	if err != nil {
 		return nil, err
 	}
-	s := &logStore{promises: disk, entries: entriesOn{disk}, snapshots: snapshots, timed: timed}
+	s := &logStore{promises: disk, entries: entriesOn{disk}, snapshots: snapshots, timed: timed, keeping: make(chan struct{}, 1)}
 	if err := s.loadTerms(); err != nil {
 		return nil, errors.Join(err, disk.Close())
 	}

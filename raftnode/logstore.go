@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -54,7 +53,7 @@ type logStore struct {
 
 	// term is the highest term that this node has voted or been told of.
 	term    atomic.Uint64
-	keeping sync.Mutex // held while it is stored
+	keeping chan struct{} // full while it is stored: no mutex, which who waits for space would hold over simulated time
 }
 
 var (
@@ -99,7 +98,7 @@ func openLog(path, kind string, snapshots raft.SnapshotStore, timed func(op stri
 	case err != nil:
 		return nil, fmt.Errorf("open raft log: %w", err)
 	}
-	s := &logStore{path: path, bolt: bolt, promises: bolt, snapshots: snapshots, timed: timed}
+	s := &logStore{path: path, bolt: bolt, promises: bolt, snapshots: snapshots, timed: timed, keeping: make(chan struct{}, 1)}
 	if err := s.loadTerms(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), bolt.Close())
 	}
@@ -115,7 +114,7 @@ func readLog(path string) (*logStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &logStore{path: path, bolt: bolt, promises: bolt, timed: func(string, time.Duration) {}}
+	s := &logStore{path: path, bolt: bolt, promises: bolt, timed: func(string, time.Duration) {}, keeping: make(chan struct{}, 1)}
 	if err := s.openEntries(LogStoreBoltDB, wal.Options{ReadOnly: true}); err != nil {
 		return nil, errors.Join(err, bolt.Close())
 	}
@@ -391,8 +390,8 @@ func (s *logStore) SetUint64(key []byte, value uint64) error {
 func (s *logStore) keepTerm(term uint64) error {
 	s.sawTerm(term)
 	s.before.Store(nil)
-	s.keeping.Lock()
-	defer s.keeping.Unlock()
+	s.keeping <- struct{}{}
+	defer func() { <-s.keeping }()
 	key, sealed := keyCurrentTerm, binary.BigEndian.AppendUint64(nil, s.term.Load())
 	err := s.insist(s.Set(key, sealed), func() error { return s.Set(key, sealed) })
 	if lacksSpace(err) {

@@ -56,10 +56,10 @@ func provideNext(ctx context.Context, target string) error {
 		return fmt.Errorf("the module's root: %w", err)
 	}
 	const line = "const FeatureLevel = %d\n"
-	path, err := overlay.Change{
+	path, err := overlay.Write(dir, "", overlay.Change{
 		File: filepath.Join(strings.TrimSpace(string(root)), "ops", "feature_level.go"),
 		Old:  fmt.Sprintf(line, ops.FeatureLevel), New: fmt.Sprintf(line, ops.FeatureLevel+1),
-	}.Write(dir)
+	})
 	if err != nil {
 		return err
 	}

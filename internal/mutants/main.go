@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/cpnode/cpnode/internal/overlay"
 )
 
 // testTimeout ends a test that a mutation made hang, which counts as noticed.
@@ -141,7 +143,7 @@ func (m mutation) try(ctx context.Context, right *binaries, dir string) (killed 
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, err
 	}
-	path, err := m.change().Write(dir)
+	path, err := overlay.Write(dir, "", m.change())
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", m.name, err)
 	}

@@ -2,9 +2,11 @@
 // the simulator, with one bug after the other, and runs jepsen, its tour or the
 // simulation, which must name what is wrong.
 //
-//	go run ./jepsen/seeded [-only NAME]
+//	go run ./jepsen/seeded [-only NAME] [-exact]
 //
-// Nothing in the tree is changed: the wrong file is laid over it (go build -overlay).
+// With -exact simulations run as `go run ./jepsen/sim/run --exact` does: a seed that finds
+// a bug finds it again. Nothing in the tree is changed: the wrong file is laid over it
+// (go build -overlay).
 package main
 
 import (
@@ -18,18 +20,21 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/cpnode/cpnode/internal/overlay"
 )
 
 func main() {
 	only := flag.String("only", "", "try the bugs whose name contains this")
+	exact := flag.Bool("exact", false, "simulate exactly: a seed that finds a bug finds it again")
 	flag.Parse()
-	if err := run(context.Background(), *only); err != nil {
+	if err := run(context.Background(), *only, *exact); err != nil {
 		fmt.Fprintln(os.Stderr, "seeded:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only string) error {
+func run(ctx context.Context, only string, exact bool) error {
 	dir, err := os.MkdirTemp("", "seeded-")
 	if err != nil {
 		return err
@@ -46,7 +51,7 @@ func run(ctx context.Context, only string) error {
 			continue
 		}
 		began := time.Now()
-		found, out, err := b.try(ctx, dir)
+		found, out, err := b.try(ctx, dir, exact)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
@@ -82,12 +87,12 @@ func build(ctx context.Context, binary, pkg string, flags ...string) error {
 }
 
 // try says whether a run of cpnode with the bug fails, and says why.
-func (b bug) try(ctx context.Context, dir string) (found bool, out []byte, err error) {
-	path, err := b.change().Write(dir)
+func (b bug) try(ctx context.Context, dir string, exact bool) (found bool, out []byte, err error) {
+	path, err := overlay.Write(dir, "", b.change())
 	if err != nil {
 		return false, nil, err
 	}
-	cmd, err := b.with(ctx, dir, path)
+	cmd, err := b.with(ctx, dir, path, exact)
 	if err != nil {
 		return false, nil, err
 	}
@@ -104,15 +109,18 @@ func (b bug) try(ctx context.Context, dir string) (found bool, out []byte, err e
 const runDir = "run"
 
 // with is what is to find the bug, which it is built with, or the cpnode that it runs.
-func (b bug) with(ctx context.Context, dir, overlay string) (*exec.Cmd, error) {
+func (b bug) with(ctx context.Context, dir, path string, exact bool) (*exec.Cmd, error) {
 	if b.seeds > 0 {
 		simulator := filepath.Join(dir, "sim")
 		args := []string{"--seed", "1", "--seeds", fmt.Sprint(b.seeds), "--tries", "0"}
-		return exec.CommandContext(ctx, simulator, args...), build(ctx, simulator, "./jepsen/sim/run", "-overlay", overlay)
+		if exact {
+			args = append(args, "--exact", "--overlay", path)
+		}
+		return exec.CommandContext(ctx, simulator, args...), build(ctx, simulator, "./jepsen/sim/run", "-overlay", path)
 	}
 	binary := filepath.Join(dir, "cpnode")
 	args := []string{"--cpnode", binary, filepath.Join(dir, runDir)}
-	err := build(ctx, binary, "./cmd/cpnode", "-overlay", overlay)
+	err := build(ctx, binary, "./cmd/cpnode", "-overlay", path)
 	if b.faults == 0 {
 		return exec.CommandContext(ctx, filepath.Join(dir, "tour"), append([]string{"--hold", "200ms"}, args...)...), err
 	}

@@ -16,7 +16,7 @@ type brokers struct {
 	*owner
 	starts [brokerCount]int // of each: its incarnation is the number of its start
 	epochs [brokerCount]int64
-	known  map[int32]*registration
+	known  [switchedLogs]registration
 }
 
 const (
@@ -115,10 +115,10 @@ func (b *brokers) step() {
 
 func (b *brokers) register() {
 	b.made++
-	b.topic, b.known = store.TopicID{0x0b, byte(b.id), 6: 0x40, 8: 0x80, 15: byte(b.made)}, map[int32]*registration{}
+	b.topic, b.known = store.TopicID{0x0b, byte(b.id), 6: 0x40, 8: 0x80, 15: byte(b.made)}, [switchedLogs]registration{}
 	request := &ops.RegisterPartitionsRequest{TopicID: b.topic, TopicName: fmt.Sprintf("classic-%d", b.made), Config: map[string]string{"remote.storage.enable": "true"}}
 	for p := range int32(switchedLogs) {
-		b.known[p] = &registration{leaders: map[int32]int32{}}
+		b.known[p] = registration{leaders: map[int32]int32{}}
 		request.Partitions = append(request.Partitions, ops.RegisterPartition{Partition: p, Replicas: []int32{firstBroker, firstBroker + 1, firstBroker + 2}})
 	}
 	if answer := ask(b.owner, "register-partitions", api.ControlPlane.RegisterPartitions, request, ""); answer != nil {
@@ -138,7 +138,7 @@ func (b *brokers) read() {
 		return
 	}
 	for _, d := range answer.Responses {
-		r := b.known[d.Partition]
+		r := &b.known[d.Partition]
 		b.expect(d.Error == ops.None, "partition %d of %s: %s", d.Partition, b.topic, d.Error)
 		b.expect(d.LeaderEpoch >= r.last.LeaderEpoch && d.PartitionEpoch >= r.last.PartitionEpoch, "partition %d of %s: epochs went back from %+v to %+v", d.Partition, b.topic, r.last, d)
 		if leader, seen := r.leaders[d.LeaderEpoch]; seen && leader != d.Leader {
@@ -169,7 +169,7 @@ func (b *brokers) growISRs() {
 		if d.Leader < 0 || len(d.ISR) == brokerCount {
 			continue
 		}
-		request := &ops.AlterPartitionRequest{TopicID: b.topic, Partition: p, BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, PartitionEpoch: d.PartitionEpoch}
+		request := &ops.AlterPartitionRequest{TopicID: b.topic, Partition: int32(p), BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, PartitionEpoch: d.PartitionEpoch}
 		for i, epoch := range b.epochs {
 			request.NewISR = append(request.NewISR, ops.ISRMember{BrokerID: firstBroker + int32(i), BrokerEpoch: epoch})
 		}
@@ -187,7 +187,7 @@ func (b *brokers) seal() {
 	for p, r := range b.known {
 		if d := r.last; d.State == ops.StateSwitchPending && d.Leader >= 0 {
 			request.Requests = append(request.Requests, ops.CommitSeal{
-				TopicID: b.topic, Partition: p, BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, DisklessStartOffset: sealAt + int64(p),
+				TopicID: b.topic, Partition: int32(p), BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, DisklessStartOffset: sealAt + int64(p),
 			})
 		}
 	}
@@ -208,7 +208,7 @@ func (b *brokers) upload() {
 	for p, r := range b.known {
 		if d := r.last; d.State == ops.StatePrefixWaitingForUpload && d.Leader >= 0 {
 			request.Requests = append(request.Requests, ops.CommitPrefix{
-				TopicID: b.topic, Partition: p, BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, HighestRemoteOffset: sealAt + int64(p) - 1,
+				TopicID: b.topic, Partition: int32(p), BrokerID: d.Leader, LeaderEpoch: d.LeaderEpoch, HighestRemoteOffset: sealAt + int64(p) - 1,
 			})
 		}
 	}

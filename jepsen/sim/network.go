@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +20,8 @@ type network struct {
 	mu    sync.Mutex
 	hosts map[string]*host // by address
 	links map[[2]string]*link
-	conns map[*conn]struct{}
-	made  uint64 // connections so far
+	conns []*conn // both ends, in the order in which they were made
+	made  uint64  // connections so far
 }
 
 // link is one direction between two addresses.
@@ -37,7 +38,7 @@ const (
 )
 
 func newNetwork(seed uint64) *network {
-	return &network{seed: seed, hosts: map[string]*host{}, links: map[[2]string]*link{}, conns: map[*conn]struct{}{}}
+	return &network{seed: seed, hosts: map[string]*host{}, links: map[[2]string]*link{}}
 }
 
 // host is one run of a process at an address.
@@ -70,7 +71,7 @@ func (nw *network) stop(h *host, dark bool) {
 	if !dark {
 		nw.resetOf(h.addr)
 	}
-	for c := range nw.conns {
+	for _, c := range nw.conns {
 		if c.local == h.addr {
 			c.in.fail(net.ErrClosed)
 		}
@@ -79,12 +80,13 @@ func (nw *network) stop(h *host, dark bool) {
 
 // resetOf breaks all connections of an address. It needs mu.
 func (nw *network) resetOf(addr string) {
-	for c := range nw.conns {
-		if c.local == addr || c.remote == addr {
+	nw.conns = slices.DeleteFunc(nw.conns, func(c *conn) bool {
+		of := c.local == addr || c.remote == addr
+		if of {
 			c.reset()
-			delete(nw.conns, c)
 		}
-	}
+		return of
+	})
 }
 
 func (nw *network) link(from, to string) *link {
@@ -106,7 +108,7 @@ func (nw *network) change(from, to string, fn func(*link)) {
 	if !before || l.cut > 0 {
 		return
 	}
-	for c := range nw.conns {
+	for _, c := range nw.conns {
 		if c.remote == from && c.local == to {
 			c.in.resume(time.Now().Add(retransmit))
 		}
@@ -178,7 +180,7 @@ func (h *host) connect(addr string) (net.Conn, error) {
 	default:
 		return nil, dialError(addr, syscall.ECONNREFUSED)
 	}
-	nw.conns[here], nw.conns[there] = struct{}{}, struct{}{}
+	nw.conns = append(nw.conns, here, there)
 	return here, nil
 }
 
@@ -186,7 +188,7 @@ func (h *host) connect(addr string) (net.Conn, error) {
 func (nw *network) forget(c *conn) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	delete(nw.conns, c)
+	nw.conns = slices.DeleteFunc(nw.conns, func(other *conn) bool { return other == c })
 }
 
 func isClosed(ch <-chan struct{}) bool {

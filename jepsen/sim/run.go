@@ -2,10 +2,13 @@ package sim
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +27,9 @@ type Result struct {
 	Failures []string
 	// Diary is what happened, a line each.
 	Diary []string
+	// Trace is a hash of the diary, the history, and how each node ended: runs with the
+	// same went the same way.
+	Trace string
 
 	Simulated  time.Duration  // time in the cluster
 	Nodes      int            // of the cluster
@@ -54,6 +60,7 @@ type run struct {
 	load     *workload.Workload
 	owners   []*owner
 	brokers  *brokers
+	ends     []string // of nodes, a line each
 }
 
 // Run runs a scenario in dir, which is empty or missing and best in memory, on
@@ -89,7 +96,19 @@ func Run(t *testing.T, s *Scenario, dir string, verbose bool) *Result {
 		judged = append(judged, err.Error())
 	}
 	result.Failures = append(r.failures, judged...)
+	result.Trace = r.trace()
 	return result
+}
+
+// trace hashes what was seen of the run.
+func (r *run) trace() string {
+	h := sha256.New()
+	for _, line := range slices.Concat(r.diary, r.ends) {
+		fmt.Fprintln(h, line)
+	}
+	data, _ := os.ReadFile(filepath.Join(r.dir, checker.HistoryFile)) // none where the cluster did not form
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // judge checks the history, whose operations it counts.
@@ -276,5 +295,6 @@ func (r *run) checkFiles() {
 		if err != nil || len(report.Problems) > 0 {
 			r.fail("the files of node %s: %v %v", n.peer.ID, report.Problems, err)
 		}
+		r.ends = append(r.ends, fmt.Sprintf("%s at entry %d, digest %s", n.peer.ID, report.AppliedIndex, report.Digest))
 	}
 }

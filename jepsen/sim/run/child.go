@@ -41,28 +41,30 @@ func (t try) scenario() *sim.Scenario {
 // limit is how much real time a scenario may take.
 const limit = 5 * time.Minute
 
+// children runs scenarios, each in a process of its own.
+type children struct {
+	binary string // this command
+	exact  bool   // as built by package exact
+	base   string // of the runs' directories
+}
+
 // run runs the scenario in a child process. What became of that, if it did not come to
 // its end, is a failure of the scenario.
-func (t try) run(ctx context.Context, base string) (*sim.Result, error) {
-	dir, err := os.MkdirTemp(base, "seed-")
+func (c children) run(ctx context.Context, t try) (*sim.Result, error) {
+	dir, err := os.MkdirTemp(c.base, "seed-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	keep := ""
 	if t.keep != nil {
 		keep = list(t.keep)
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(limited, self, childArg, strconv.FormatUint(t.seed, 10), keep, dir, strconv.FormatBool(t.verbose))
-	// One thread, and no interruption of goroutines by time: what the scheduler is free
-	// to choose is as little as can be had.
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=randseednop=0,asyncpreemptoff=1")
+	cmd := exec.CommandContext(limited, c.binary, childArg, strconv.FormatUint(t.seed, 10), keep, strconv.FormatBool(t.verbose))
+	cmd.Dir = dir // whose name is another one each time, and is in no message
+	cmd.Env = c.environment()
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if t.verbose {
@@ -80,11 +82,23 @@ func (t try) run(ctx context.Context, base string) (*sim.Result, error) {
 	return r, errors.Join(err, json.Unmarshal(data, r))
 }
 
+// environment is that of a child: one thread, and no interruption of goroutines by time,
+// so that what the scheduler is free to choose is as little as can be had. Where runs
+// are exact, nothing else is in it, and no garbage is collected, after which addresses
+// would differ, and with them the order of maps whose keys are pointers.
+func (c children) environment() []string {
+	fixed := []string{"GOMAXPROCS=1", "GODEBUG=randseednop=0,asyncpreemptoff=1"}
+	if c.exact {
+		return append(fixed, "GOGC=off", "GOMEMLIMIT=8GiB")
+	}
+	return append(os.Environ(), fixed...)
+}
+
 // maxSaid bounds what is shown of a process that died.
 const maxSaid = 16 << 10
 
-// child runs one scenario, and ends the process. Simulated time is to be had in tests
-// only, so this is one.
+// child runs one scenario in the working directory, and ends the process. Simulated time
+// is to be had in tests only, so this is one.
 func child(args []string) error {
 	seed, err := strconv.ParseUint(args[0], 10, 64)
 	if err != nil {
@@ -94,15 +108,14 @@ func child(args []string) error {
 	if err != nil {
 		return err
 	}
-	t := try{seed, keep, args[3] == "true"}
-	dir := args[2]
+	t := try{seed, keep, args[2] == "true"}
 	testing.Init()
 	if err := flag.CommandLine.Parse(nil); err != nil {
 		return err
 	}
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "scenario", F: func(tt *testing.T) {
-		data, err := json.Marshal(sim.Run(tt, t.scenario(), filepath.Join(dir, "nodes"), t.verbose))
-		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, resultFile), data, 0o600)); err != nil {
+		data, err := json.Marshal(sim.Run(tt, t.scenario(), "nodes", t.verbose))
+		if err := errors.Join(err, os.WriteFile(resultFile, data, 0o600)); err != nil {
 			tt.Fatal(err)
 		}
 	}}}, nil, nil)

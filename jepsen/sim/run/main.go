@@ -1,6 +1,6 @@
 // Command run simulates clusters, one a seed, and judges them.
 //
-//	go run ./jepsen/sim/run [--seed S] [--seeds N] [--for 60s] [--keep 0,3,4] [-v]
+//	go run ./jepsen/sim/run [--seed S] [--seeds N] [--for 60s] [--keep 0,3,4] [--exact] [-v]
 //
 // Each seed runs in a process of its own, so that whatever becomes of it is known. One
 // that fails is shown with what happened, the fewest faults found that make it fail
@@ -22,14 +22,23 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cpnode/cpnode/jepsen/sim/exact"
 	"github.com/cpnode/cpnode/store"
 )
 
 func main() {
 	store.ChildMain()
+	if len(os.Args) > 1 && os.Args[1] == childArg { // before anything that needs a thread
+		exit(child(os.Args[2:]))
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := command(ctx, os.Args[1:], os.Stdout)
+	exit(command(ctx, os.Args[1:], os.Stdout))
+}
+
+// exit ends the process if there is an error.
+func exit(err error) {
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		os.Exit(1)
@@ -48,12 +57,11 @@ type options struct {
 	times    int // how often each seed runs
 	dir      string
 	verbose  bool
+	exact    bool   // each run of a seed is the same
+	overlay  string // for go build -overlay, of an exact child
 }
 
 func command(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) > 0 && args[0] == childArg {
-		return child(args[1:])
-	}
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -63,7 +71,21 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := runner{options: o, base: dir, out: out}
+	r := runner{options: o, children: children{exact: o.exact, base: dir}, out: out}
+	if !o.exact {
+		if r.children.binary, err = os.Executable(); err != nil {
+			return err
+		}
+		return r.run(ctx)
+	}
+	built, err := os.MkdirTemp("", "cpnode-exact-") // nothing may be executed in memory, often
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(built)
+	if r.children.binary, err = exact.Build(ctx, built, o.overlay); err != nil {
+		return err
+	}
 	return r.run(ctx)
 }
 
@@ -78,6 +100,8 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.times, "times", 1, "run each seed so many times")
 	flags.StringVar(&o.dir, "dir", memory(), "where directories are made for the nodes; memory is much faster")
 	keep := flags.String("keep", "", "only these faults of the seed, by their number")
+	flags.BoolVar(&o.exact, "exact", false, "repeat each seed exactly, with a runtime of Go changed for it; needs "+exact.Release)
+	flags.StringVar(&o.overlay, "overlay", "", "with --exact: build the simulator with this map of files, as go build -overlay")
 	flags.BoolVar(&o.verbose, "v", false, "print the nodes' logs")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -87,6 +111,9 @@ func parse(args []string) (o options, err error) {
 	}
 	if o.seeds == 0 && o.length == 0 || *keep != "" {
 		o.seeds = 1
+	}
+	if o.overlay != "" && !o.exact {
+		return o, errors.New("--overlay is for --exact")
 	}
 	if flags.NArg() > 0 || o.seeds < 0 || o.parallel < 1 || o.times < 1 || o.stop < 1 {
 		return o, errors.New("there are no arguments but flags; --parallel, --times and --failures are at least 1")

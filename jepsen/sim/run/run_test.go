@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/jepsen/sim"
+	"github.com/cpnode/cpnode/jepsen/sim/exact"
 	"github.com/cpnode/cpnode/store"
 )
 
@@ -23,7 +26,7 @@ func TestMain(m *testing.M) {
 
 func TestShrinking(t *testing.T) {
 	runs := 0
-	s := shrinking{tries: 100, fails: func(keep []int) bool {
+	s := shrinking{tries: 100, times: 2, fails: func(keep []int) bool {
 		runs++
 		return slices.Contains(keep, 3) && slices.Contains(keep, 11)
 	}}
@@ -33,7 +36,7 @@ func TestShrinking(t *testing.T) {
 	}
 	require.Equal(t, []int{3, 11}, s.run(all))
 	require.Equal(t, 100, runs+s.tries)
-	s = shrinking{tries: 3, fails: func(keep []int) bool { return len(keep) > 0 }}
+	s = shrinking{tries: 3, times: 1, fails: func(keep []int) bool { return len(keep) > 0 }}
 	require.NotEmpty(t, s.run(all))
 	require.Zero(t, s.tries)
 }
@@ -49,6 +52,33 @@ func TestCommand(t *testing.T) {
 	require.Contains(t, out.String(), "verdict: no violation")
 	require.Error(t, command(t.Context(), []string{"--keep", "x"}, &out))
 	require.Error(t, command(t.Context(), []string{"more"}, &out))
+}
+
+// Runs of a seed with all of its faults are the same, and the command says so.
+func TestExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: compiles the standard library, and simulates minutes")
+	}
+	var out bytes.Buffer
+	err := command(t.Context(), []string{"--exact", "--seed", "6", "--times", "2"}, &out)
+	if errors.Is(err, exact.ErrToolchain) {
+		t.Skip(err)
+	}
+	require.NoError(t, err, out.String())
+	require.Contains(t, out.String(), "2 runs")
+	require.Contains(t, out.String(), "1 of 1 seeds had one trace in all their runs")
+}
+
+// A seed with two traces is an error.
+func TestTraces(t *testing.T) {
+	var out bytes.Buffer
+	r := runner{out: &out, traces: map[uint64]string{}, differ: map[uint64]bool{}}
+	for _, trace := range []string{"a", "a", "b", "b"} {
+		r.compare(try{seed: 1}, &sim.Result{Trace: trace})
+		r.compare(try{seed: 2}, &sim.Result{Trace: "c"})
+	}
+	require.Equal(t, map[uint64]bool{1: true}, r.differ)
+	require.Contains(t, out.String(), "seed 1: trace b")
 }
 
 func TestLists(t *testing.T) {

@@ -17,13 +17,15 @@ import (
 // runner runs seed after seed.
 type runner struct {
 	options
-	base string // of the runs' directories
-	out  io.Writer
+	children children
+	out      io.Writer
 
 	mu     sync.Mutex
 	next   int // seeds begun
 	runs   int
 	failed []try
+	traces map[uint64]string // by seed, of exact runs
+	differ map[uint64]bool   // seeds with more than one
 	total  sim.Result
 	nodes  time.Duration // simulated time of nodes, all together
 	err    error
@@ -32,6 +34,7 @@ type runner struct {
 // run runs all seeds, then says what was found.
 func (r *runner) run(ctx context.Context) error {
 	began := time.Now()
+	r.traces, r.differ = map[uint64]string{}, map[uint64]bool{}
 	r.total = sim.Result{Operations: map[string]int{}, Faults: map[sim.Kind]int{}, Skipped: map[sim.Kind]int{}}
 	var all sync.WaitGroup
 	for range r.parallel {
@@ -52,6 +55,9 @@ func (r *runner) run(ctx context.Context) error {
 	if len(r.failed) > 0 {
 		return fmt.Errorf("%d of %d runs do not hold", len(r.failed), r.runs)
 	}
+	if len(r.differ) > 0 {
+		return fmt.Errorf("%d seeds were not repeated exactly", len(r.differ))
+	}
 	return nil
 }
 
@@ -70,7 +76,7 @@ func (r *runner) begin(began time.Time) (seed uint64, ok bool) {
 
 // note runs a scenario and counts what became of it.
 func (r *runner) note(ctx context.Context, t try) {
-	result, err := t.run(ctx, r.base)
+	result, err := r.children.run(ctx, t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -83,10 +89,23 @@ func (r *runner) note(ctx context.Context, t try) {
 	add(r.total.Operations, result.Operations)
 	add(r.total.Faults, result.Faults)
 	add(r.total.Skipped, result.Skipped)
+	if r.exact {
+		r.compare(t, result)
+	}
 	if len(result.Failures) > 0 {
 		r.failed = append(r.failed, t)
 		r.show(t, result)
 	}
+}
+
+// compare prints the trace of an exact run, which must be that of each run of the seed.
+func (r *runner) compare(t try, result *sim.Result) {
+	fmt.Fprintf(r.out, "seed %d: trace %s\n", t.seed, result.Trace)
+	before, ok := r.traces[t.seed]
+	if ok && before != result.Trace {
+		r.differ[t.seed] = true
+	}
+	r.traces[t.seed] = result.Trace
 }
 
 func add[K comparable](to, from map[K]int) {
@@ -109,7 +128,15 @@ func (r *runner) show(t try, result *sim.Result) {
 	for _, text := range result.Failures {
 		fmt.Fprintf(r.out, "  WRONG: %s\n", text)
 	}
-	fmt.Fprintf(r.out, "\nto run it again: go run ./jepsen/sim/run --seed %d\n\n", t.seed)
+	fmt.Fprintf(r.out, "\nto run it again: %s --seed %d\n\n", r.again(), t.seed)
+}
+
+// again is the command that runs this one.
+func (r *runner) again() string {
+	if r.exact {
+		return "go run ./jepsen/sim/run --exact"
+	}
+	return "go run ./jepsen/sim/run"
 }
 
 func (r *runner) summarize(took time.Duration) {
@@ -131,6 +158,9 @@ func (r *runner) summarize(took time.Duration) {
 	fmt.Fprintf(r.out, "\nseeds %d to %d: %d runs, %d operations, %d faults\n", r.seed, r.seed+uint64(max(0, r.next-1)/r.times), r.runs, operations, faults)
 	fmt.Fprintf(r.out, "%.2f cluster-hours (%.2f node-hours) in %s: %.2f cluster-hours a minute\n",
 		r.total.Simulated.Hours(), r.nodes.Hours(), took.Round(time.Second), r.total.Simulated.Hours()/took.Minutes())
+	if r.exact {
+		fmt.Fprintf(r.out, "%d of %d seeds had one trace in all their runs\n", len(r.traces)-len(r.differ), len(r.traces))
+	}
 	if len(r.failed) == 0 {
 		fmt.Fprintf(r.out, "verdict: no violation\n")
 	} else {
@@ -143,10 +173,13 @@ func (r *runner) shrink(ctx context.Context, t try) {
 	if r.tries == 0 || r.times > 1 {
 		return
 	}
-	s := shrinking{tries: r.tries, fails: func(keep []int) bool {
-		result, err := try{t.seed, keep, false}.run(ctx, r.base)
+	s := shrinking{tries: r.tries, times: unsure, fails: func(keep []int) bool {
+		result, err := r.children.run(ctx, try{t.seed, keep, false})
 		return err == nil && len(result.Failures) > 0
 	}}
+	if r.exact {
+		s.times = 1
+	}
 	kept := t.keep
 	if kept == nil {
 		for i := range t.scenario().Faults {
@@ -158,5 +191,5 @@ func (r *runner) shrink(ctx context.Context, t try) {
 	for _, i := range fewest {
 		fmt.Fprintf(r.out, "  fault %2d  %s\n", i, sim.Generate(t.seed).Faults[i])
 	}
-	fmt.Fprintf(r.out, "to run it: go run ./jepsen/sim/run --seed %d --keep %s\n", t.seed, list(fewest))
+	fmt.Fprintf(r.out, "to run it: %s --seed %d --keep %s\n", r.again(), t.seed, list(fewest))
 }

@@ -5,6 +5,7 @@ import "slices"
 // shrinking looks for the fewest faults with which a scenario fails.
 type shrinking struct {
 	tries int // that are left
+	times int // that a set of faults is tried
 	fails func(keep []int) bool
 }
 
@@ -27,10 +28,12 @@ func (s *shrinking) run(faults []int) []int {
 	return faults
 }
 
-// try says whether the scenario fails with these faults. Not every run of the same is
-// the same, so it runs twice.
+// unsure is how often to try where not every run of the same is the same.
+const unsure = 2
+
+// try says whether the scenario fails with these faults.
 func (s *shrinking) try(faults []int) bool {
-	for range 2 {
+	for range s.times {
 		if s.tries == 0 {
 			return false
 		}

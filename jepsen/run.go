@@ -96,7 +96,7 @@ func (r *running) record(ctx context.Context) (err error) {
 	if err := r.work(ctx); err != nil {
 		return err
 	}
-	return r.cluster.Stop()
+	return r.cluster.StopAlike(ctx)
 }
 
 // extent is how much will be done, in words.

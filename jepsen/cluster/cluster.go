@@ -7,6 +7,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,6 +107,57 @@ func (c *Cluster) Stop() error {
 		}
 	}
 	return nil
+}
+
+// stopTries is how often StopAlike stops the nodes; each time again is rare.
+const stopTries = 5
+
+// StopAlike ends all nodes with the same entries applied, when nobody but their workers
+// writes. The leader is the last to go: else the next one begins with its workers, and
+// who stopped before has not applied what they do. What comes between all the same has
+// the nodes started and stopped again.
+func (c *Cluster) StopAlike(ctx context.Context) error {
+	for range stopTries {
+		if err := c.stopLeaderLast(ctx); err != nil {
+			return err
+		}
+		if alike, err := c.alike(ctx); err != nil || alike {
+			return err
+		}
+		if err := c.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("stopped %d times, each time with entries that some nodes had applied and others not", stopTries)
+}
+
+func (c *Cluster) stopLeaderLast(ctx context.Context) error {
+	if _, err := c.Settle(ctx); err != nil {
+		return err
+	}
+	leader, err := c.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		if n != leader {
+			err = errors.Join(err, n.Stop())
+		}
+	}
+	return errors.Join(err, leader.Stop())
+}
+
+// alike says whether all nodes, which are down, have applied the same entries.
+func (c *Cluster) alike(ctx context.Context) (bool, error) {
+	at := map[uint64]bool{}
+	for _, n := range c.Nodes {
+		found, err := c.CheckState(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		at[found.AppliedIndex] = true
+	}
+	return len(at) == 1, nil
 }
 
 // Close leaves no process behind. It may be called at any time, also twice.

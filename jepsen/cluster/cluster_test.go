@@ -63,6 +63,35 @@ func TestNode(t *testing.T) {
 	require.ErrorContains(t, err, "unknown flag")
 }
 
+// Nodes stop with the same entries applied, also when one lacks some of them before.
+func TestNodesStopAlike(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "cpnode")
+	require.NoError(t, Provide(t.Context(), "", binary))
+	c, err := New(binary, dir, "a", "b", "c")
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	require.NoError(t, c.Start(t.Context()))
+	leader, err := c.Leader(t.Context())
+	require.NoError(t, err)
+	behind := c.Nodes[0]
+	if behind == leader {
+		behind = c.Nodes[1]
+	}
+	require.NoError(t, behind.Stop())
+	create(t, leader)
+	require.NoError(t, c.Stop())
+	alike, err := c.alike(t.Context())
+	require.NoError(t, err)
+	require.False(t, alike)
+
+	require.NoError(t, c.Start(t.Context()))
+	require.NoError(t, c.StopAlike(t.Context()))
+	alike, err = c.alike(t.Context())
+	require.NoError(t, err)
+	require.True(t, alike)
+}
+
 // checkState checks the files of a stopped node, and damages them.
 func checkState(t *testing.T, c *Cluster, n *Node) {
 	files, err := c.CheckState(t.Context(), n)

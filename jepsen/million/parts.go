@@ -226,10 +226,7 @@ func copyTime(from, to string) (time.Duration, error) {
 
 // check stops the nodes and lets cpnode check their files.
 func (h *harness) check(ctx context.Context) error {
-	if _, err := h.cluster.Settle(ctx); err != nil {
-		return err
-	}
-	if err := h.cluster.Stop(); err != nil {
+	if err := h.cluster.StopAlike(ctx); err != nil {
 		return err
 	}
 	h.out.Title("Files of the stopped nodes")

@@ -84,7 +84,7 @@ func record(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := t.walk(ctx); err != nil {
 		return err
 	}
-	return t.cluster.Stop()
+	return t.cluster.StopAlike(ctx)
 }
 
 // walk goes through all steps, and reads everything from every node at the end.

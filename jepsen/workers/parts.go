@@ -101,10 +101,7 @@ func (h *harness) checkObjects(ctx context.Context, more ...string) (string, err
 
 // check stops the nodes and lets cpnode check their files.
 func (h *harness) check(ctx context.Context) error {
-	if _, err := h.cluster.Settle(ctx); err != nil {
-		return err
-	}
-	if err := h.cluster.Stop(); err != nil {
+	if err := h.cluster.StopAlike(ctx); err != nil {
 		return err
 	}
 	h.out.Title("Files of the stopped nodes")

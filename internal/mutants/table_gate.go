@@ -22,7 +22,7 @@ var gateMutations = []mutation{
 	{
 		name: "gate: consolidated records cut at the seal",
 		file: "switch/role.go", old: "if err == nil && !consolidated {",
-		new: "if err == nil {",
+		new: "if err == nil || !consolidated {",
 		pkg: "./switch", run: "TestConsolidatedRecordsSurviveARegistrationChange",
 	},
 	{

@@ -61,9 +61,16 @@ func (l *logDisk) last() uint64 {
 	return l.entries[len(l.entries)-1].Index
 }
 
-// GetLog implements raftnode.LogDisk.
+// failingRead is how long a read takes that fails.
+const failingRead = time.Millisecond
+
+// GetLog implements raftnode.LogDisk. A read that fails takes time, as it does on a real
+// disk: raft reads again at once while it hands over its lead, and time would stand still.
 func (l *logUse) GetLog(index uint64, entry *raft.Log) error {
 	if l.disk.has(readsFail) {
+		time.Sleep(failingRead)
+	}
+	if l.disk.has(readsFail) { // still: who hears of it looks for the fault
 		return syscall.EIO
 	}
 	l.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -31,10 +30,7 @@ func newClient(t testing.TB, config ClientConfig) *Client {
 // deadEndpoint is one where nobody listens.
 func deadEndpoint(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return "http://" + l.Addr().String()
+	return "http://" + freeAddr(t)
 }
 
 // lossy passes requests on to a node, and loses as many answers as losses says.

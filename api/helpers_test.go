@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/api/wire"
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
@@ -95,6 +96,13 @@ func (s *served) listen(t testing.TB, node Node) {
 	})
 }
 
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	addr, err := loopback.FreeAddr()
+	require.NoError(t, err)
+	return addr
+}
+
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	require.Eventually(t, cond, 20*time.Second, 2*time.Millisecond, what)
@@ -117,17 +125,10 @@ func three(t testing.TB, change func(*raftnode.Config)) []*served {
 	t.Helper()
 	configs := make([]raftnode.Config, 3)
 	var peers []raftnode.Peer
-	var taken []net.Listener // all of them, before any is let go: no port comes twice
 	for i := range configs {
 		configs[i] = testConfig(t, fmt.Sprintf("n%d", i+1))
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		taken = append(taken, l)
-		configs[i].RaftAddr = l.Addr().String()
+		configs[i].RaftAddr = freeAddr(t)
 		peers = append(peers, raftnode.Peer{ID: configs[i].NodeID, Addr: configs[i].RaftAddr})
-	}
-	for _, l := range taken {
-		require.NoError(t, l.Close())
 	}
 	nodes := make([]*served, 3)
 	for i := range configs {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -75,21 +74,14 @@ type cluster struct {
 	nodes   []*Node
 }
 
-// newCluster prepares nodes, on ports that were free a moment ago, and starts none.
+// newCluster prepares nodes and starts none.
 func newCluster(t *testing.T, change func(*Config)) *cluster {
 	c := &cluster{t: t, configs: make([]Config, 3), nodes: make([]*Node, 3)}
 	var peers []Peer
-	var taken []net.Listener // all of them, before any is let go: no port comes twice
 	for i := range c.configs {
 		c.configs[i] = testConfig(t, fmt.Sprintf("n%d", i+1))
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		taken = append(taken, l)
-		c.configs[i].RaftAddr = l.Addr().String()
+		c.configs[i].RaftAddr = freeAddr(t)
 		peers = append(peers, Peer{ID: c.configs[i].NodeID, Addr: c.configs[i].RaftAddr})
-	}
-	for _, l := range taken {
-		require.NoError(t, l.Close())
 	}
 	for i := range c.configs {
 		c.configs[i].Peers = peers

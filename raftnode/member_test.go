@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"net"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 )
 
@@ -29,10 +29,9 @@ func (c *cluster) add(id string) int {
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.FreeAddr()
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	return addr
 }
 
 // status is the leader's view, by name.

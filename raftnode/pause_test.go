@@ -135,15 +135,13 @@ func startProcesses(t *testing.T) []*process {
 	c := newCluster(t, nil)
 	all := make([]*process, len(c.configs))
 	for i, config := range c.configs {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		require.NoError(t, l.Close())
+		control := freeAddr(t)
 		arg, err := json.Marshal(processConfig{
 			ID: config.NodeID, Dir: config.DataDir, Addr: config.RaftAddr, Peers: config.Peers,
-			Control: l.Addr().String(), VerifyLeader: *pauseVerify,
+			Control: control, VerifyLeader: *pauseVerify,
 		})
 		require.NoError(t, err)
-		p := &process{cmd: exec.Command(os.Args[0], processArg, string(arg)), control: l.Addr().String()}
+		p := &process{cmd: exec.Command(os.Args[0], processArg, string(arg)), control: control}
 		p.cmd.Stderr = os.Stderr
 		input, err := p.cmd.StdinPipe()
 		require.NoError(t, err)

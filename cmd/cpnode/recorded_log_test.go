@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cpnode/cpnode/api/wire"
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/raftnode"
 	"github.com/cpnode/cpnode/store"
@@ -117,10 +117,9 @@ func openThree(t *testing.T) ([]embeddedNode, *atomic.Int64) {
 	var clock atomic.Int64
 	var peers []raftnode.Peer
 	for i := range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := loopback.FreeAddr()
 		require.NoError(t, err)
-		peers = append(peers, raftnode.Peer{ID: fmt.Sprintf("n%d", i+1), Addr: l.Addr().String()})
-		require.NoError(t, l.Close())
+		peers = append(peers, raftnode.Peer{ID: fmt.Sprintf("n%d", i+1), Addr: addr})
 	}
 	dir := t.TempDir()
 	nodes := make([]embeddedNode, len(peers))

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/cpnode/cpnode/api"
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/ops"
 	"github.com/cpnode/cpnode/purger"
 	"github.com/cpnode/cpnode/raftnode"
@@ -98,14 +98,11 @@ func run(ctx context.Context) (err error) {
 func open(dir string) ([]member, error) {
 	var peers []raftnode.Peer
 	for _, id := range []string{"a", "b", "c"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := loopback.FreeAddr()
 		if err != nil {
 			return nil, err
 		}
-		peers = append(peers, raftnode.Peer{ID: id, Addr: l.Addr().String()})
-		if err := l.Close(); err != nil {
-			return nil, err
-		}
+		peers = append(peers, raftnode.Peer{ID: id, Addr: addr})
 	}
 	var members []member
 	for _, p := range peers {

@@ -19,6 +19,7 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/cpnode/cpnode/internal/loopback"
 	"github.com/cpnode/cpnode/purger/objectstore"
 )
 
@@ -54,13 +55,13 @@ func New(dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Endpoint: "http://" + l.Addr().String(), Directory: filepath.Join(dir, "buckets"),
-		binary: path, addr: l.Addr().String(), metadata: filepath.Join(dir, "metadata")}
-	return s, errors.Join(l.Close(), os.Mkdir(s.Directory, 0o700), os.Mkdir(s.metadata, 0o700))
+	s := &Server{Endpoint: "http://" + addr, Directory: filepath.Join(dir, "buckets"),
+		binary: path, addr: addr, metadata: filepath.Join(dir, "metadata")}
+	return s, errors.Join(os.Mkdir(s.Directory, 0o700), os.Mkdir(s.metadata, 0o700))
 }
 
 // binary is built into Go's build cache, once a process; the cache keeps it and clears it

@@ -129,6 +129,16 @@ func TestCommitCoalesces(t *testing.T) {
 	play(t, apart, createA, touching, find(row(1, 0, 10, 0, 4, 9, 0), row(2, 10, 5, 5, 5, 7, 0), row(3, 15, 5, 6, 6, 7, 1)))
 }
 
+// Batches at both ends of what an offset can be do not touch, though their sums wrap.
+func TestCommitCoalescesNothingAcrossTheLargestOffset(t *testing.T) {
+	play(t, ops.DefaultSettings(), createA, step{"commit-file", `{"object_key": "k", "uploader_broker_id": 1, "file_size": 9, "batches": [
+		{"topic_id": "@a", "partition": 0, "byte_offset": 9223372036854775807, "byte_size": 1, "base_offset": 0, "last_offset": 0, "batch_max_timestamp": 9},
+		{"topic_id": "@a", "partition": 0, "byte_offset": -9223372036854775808, "byte_size": 1, "base_offset": 0, "last_offset": 0, "batch_max_timestamp": 9}]}`,
+		committed(accepted(0, 1010, 0), accepted(1, 1010, 0)), 1},
+		step{"list-files", `{}`, `{"files": [{"file_id": 1, "object_key": "k", "format": 1, "reason": "produce", "state": "uploaded", "uploader_broker_id": 1,
+			"committed_at": 1010, "marked_for_deletion_at": -1, "size": 9, "batch_count": 2}], "next": ""}`, 0})
+}
+
 // Of two commits of one key that were both proposed, the later entry answers as a
 // read would have, and leaves no trace, not even of its clock.
 func TestCommitRaces(t *testing.T) {

@@ -244,7 +244,7 @@ func (p *commitPlan) coalesces(part int, b *CommitBatch) bool {
 	}
 	row := &p.rows[len(p.rows)-1]
 	return row.part == part && row.batch.Magic == b.Magic && row.batch.TimestampType == b.TimestampType &&
-		row.batch.ByteOffset+row.batch.ByteSize == b.ByteOffset
+		b.ByteOffset > row.batch.ByteOffset && b.ByteOffset-row.batch.ByteOffset == row.batch.ByteSize // their sum may not fit
 }
 
 // write carries the plan out.

@@ -87,6 +87,6 @@ func (c *deleteFiles) decide(tx *store.ReadTx, key *string, nowMs int64) (change
 		if err := tx.ForgetFile(&f); err != nil {
 			return err
 		}
-		return tx.PutFence(*key, nowMs+c.fenceMs)
+		return tx.PutFence(*key, deadline(nowMs, c.fenceMs))
 	}}, nil
 }

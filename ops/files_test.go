@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -62,6 +63,12 @@ func TestFencesAreNotShortened(t *testing.T) {
 	n.play(startMs, isSafe("k", true, "true", 1))
 	n.settings.ObjectFenceRetentionMs = 500
 	n.play(startMs, isSafe("k", true, "true", 0))
+}
+
+// A fence near the end of time lasts until then; its end once lay in the past.
+func TestFenceAtTheEndOfTime(t *testing.T) {
+	n := newNode(t, ops.DefaultSettings())
+	n.play(math.MaxInt64-2, createA, isSafe("k", true, "true", 1), commit("k", batch(0, 1)).wants("OBJECT_KEY_FENCED").logs(0))
 }
 
 func TestListFiles(t *testing.T) {

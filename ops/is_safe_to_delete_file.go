@@ -1,6 +1,10 @@
 package ops
 
-import "github.com/cpnode/cpnode/store"
+import (
+	"math"
+
+	"github.com/cpnode/cpnode/store"
+)
 
 // IsSafeToDeleteFileRequest asks whether an object that a broker uploaded may be
 // deleted: whether no commit of it was applied.
@@ -42,6 +46,14 @@ func (c *fenceFile) fields(f *codec) {
 }
 
 // Apply fences the key unless its file lives.
+// deadline is ms, which are not negative, behind a clock, or the last time there is.
+func deadline(nowMs, ms int64) int64 {
+	if nowMs > math.MaxInt64-ms {
+		return math.MaxInt64
+	}
+	return nowMs + ms
+}
+
 func (c *fenceFile) Apply(tx *store.WriteTx, nowMs int64) (any, error) {
 	return applyDecided(c, tx, nowMs)
 }
@@ -53,10 +65,10 @@ func (c *fenceFile) decide(tx *store.ReadTx, nowMs int64) (change[*IsSafeToDelet
 		return unchanged, err
 	}
 	until, fenced, err := tx.Fence(c.key)
-	if err != nil || fenced && until >= nowMs+c.fenceMs {
+	if err != nil || fenced && until >= deadline(nowMs, c.fenceMs) {
 		return unchanged, err
 	}
 	return change[*IsSafeToDeleteFileResponse]{unchanged.answer, func(tx *store.WriteTx) error {
-		return tx.PutFence(c.key, nowMs+c.fenceMs)
+		return tx.PutFence(c.key, deadline(nowMs, c.fenceMs))
 	}}, nil
 }

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"math"
@@ -153,7 +152,7 @@ func (c *purgeLogs) findWork(tx *store.ReadTx) (found bool, err error) {
 func (c *purgeLogs) inWindow(d store.DeletedLog) bool {
 	order := cmp.Compare(d.DeletedAt, c.end.DeletedAt)
 	if order == 0 {
-		order = bytes.Compare(d.Key.Topic[:], c.end.Key.Topic[:])
+		order = d.Key.Topic.Compare(c.end.Key.Topic)
 	}
 	return order < 0 || order == 0 && d.Key.Partition <= c.end.Key.Partition
 }

@@ -1,5 +1,10 @@
 package store
 
+import (
+	"maps"
+	"slices"
+)
+
 // checkEvents wants the newest events without a gap, each of an entry that was applied. They
 // are the history of brokers and registrations, whose epochs never go back.
 func (c *checker) checkEvents() {
@@ -67,8 +72,10 @@ func (h *epochHistory) follow(change *RowChange, index uint64) {
 
 // reachThePresent wants the registrations of now to have the epochs of their last events.
 func (h *epochHistory) reachThePresent() {
-	for topic, partitions := range h.registrations {
-		for partition, last := range partitions {
+	for _, topic := range slices.SortedFunc(maps.Keys(h.registrations), TopicID.Compare) {
+		partitions := h.registrations[topic]
+		for _, partition := range slices.Sorted(maps.Keys(partitions)) {
+			last := partitions[partition]
 			r, ok := h.checker.registrations[LogKey{topic, partition}]
 			if now := epochsOf(&r); !ok || now != last {
 				h.checker.problem("registration %s-%d: its epochs were %v at its last event, and are %v", topic, partition, last, now)

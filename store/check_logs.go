@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 )
@@ -39,8 +38,7 @@ func (c *checker) checkLogs() {
 		c.checkLogOfTopic(k, &l)
 		return nil
 	})
-	byID := func(a, b TopicID) int { return bytes.Compare(a[:], b[:]) }
-	for _, id := range slices.SortedFunc(maps.Keys(c.topics), byID) {
+	for _, id := range slices.SortedFunc(maps.Keys(c.topics), TopicID.Compare) {
 		if t := c.topics[id]; t.counted != t.Logs || t.Deleted && t.Logs == 0 {
 			c.problem("topic %s: counts %d logs, has %d", id, t.Logs, t.counted)
 		}

@@ -1,6 +1,9 @@
 package store
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 func (c *checker) checkBrokers() {
 	epochs := map[int64]int32{}
@@ -49,7 +52,8 @@ func (c *checker) checkRegistrations() {
 	for k := range c.registrations {
 		counted[k.Topic]++
 	}
-	for id, t := range c.topics {
+	for _, id := range slices.SortedFunc(maps.Keys(c.topics), TopicID.Compare) {
+		t := c.topics[id]
 		if counted[id] != t.Registrations {
 			c.problem("topic %s: counts %d registrations, has %d", id, t.Registrations, counted[id])
 		}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
@@ -69,7 +68,7 @@ type rowRef struct {
 
 func compareRefs(a, b rowRef) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.broker, b.broker),
-		bytes.Compare(a.log.Topic[:], b.log.Topic[:]), cmp.Compare(a.log.Partition, b.log.Partition))
+		a.log.Topic.Compare(b.log.Topic), cmp.Compare(a.log.Partition, b.log.Partition))
 }
 
 func topicRef(id TopicID) rowRef { return rowRef{kind: KindTopic, log: LogKey{Topic: id}} }

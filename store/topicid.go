@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -37,6 +38,9 @@ func ParseTopicID(s string) (TopicID, error) {
 
 // IsZero says whether id is the zero UUID.
 func (id TopicID) IsZero() bool { return id == TopicID{} }
+
+// Compare orders ids by their bytes, which is the order of their rows.
+func (id TopicID) Compare(other TopicID) int { return bytes.Compare(id[:], other[:]) }
 
 // String is the canonical UUID text, in lower case.
 func (id TopicID) String() string {

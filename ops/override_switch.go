@@ -101,7 +101,7 @@ func (c *overrideSwitch) check(p *partition) *OverrideSwitchResponse {
 		return refused(InvalidRequest, "the topic was born diskless")
 	case p.topic.Config[keyDisklessEnable] != "true":
 		return refused(InvalidRequest, "the topic is not in a switch: diskless.enable is not true")
-	case p.topic.Config[keyUncleanElection] == "true":
+	case p.topic.Config[keyUncleanElection] == "true" && r.SealOffset != store.NoSwitch: // an abort endangers nothing
 		return refused(InvalidRequest, "the topic allows unclean election, which could lose the prefix")
 	case r.SealOffset < store.SwitchPending:
 		return refused(InvalidRequest, "seal_offset: must be an offset, -1 or -2")

@@ -187,7 +187,10 @@ func TestOverrideSwitch(t *testing.T) {
 		overrides(0, 25, 0, 40, "").wants(done),
 		step{"get-log-info", `{"requests": [{"topic_id": "@a", "partition": 0}]}`, `{"responses": [{"topic_id": "@a", "partition": 0, "error": "NONE", "log_start_offset": 0, "high_watermark": 40, "diskless_start_offset": 25, "byte_size": 100, "remote_log_start_offset": -1}]}`, 0},
 		flags(0, 1, 3, 0, 24), refused(overrides(0, 20, 0, 40, ""), "the prefix below 25 is in remote storage, where it stays"),
-		overrides(1, -1, 0, 40, "").wants(done))
+		overrides(1, -1, 0, 40, "").wants(done),
+		partitions(0, "", `"unclean.leader.election.enable": "true"`),
+		overrides(1, -1, 0, 40, "").wants(done).logs(0), // the same again
+		refused(overrides(1, -2, 0, 40, ""), "the topic allows unclean election, which could lose the prefix"))
 	n.is(1, ops.StateClassic, 1, 2, 2, 1, 2)
 }
 

@@ -145,6 +145,7 @@ func (v *Verdict) checkAnswers(records []*history.Record, excused []ops.Code) (*
 		}
 	}
 	p.checkWhole(v)
+	p.checkFenced(v)
 	return p, nil
 }
 

@@ -139,14 +139,20 @@ func (l *log) checkOffsets(v *Verdict) {
 	}
 }
 
-// checkWhole checks that the batches of one file took effect all, or none.
-func (p *parsed) checkWhole(v *Verdict) {
-	logOf := map[*commit]*log{}
+// logOf is the log that each commit is for.
+func (p *parsed) logOf() map[*commit]*log {
+	of := map[*commit]*log{}
 	for _, l := range p.logs {
 		for _, c := range l.commits {
-			logOf[c] = l
+			of[c] = l
 		}
 	}
+	return of
+}
+
+// checkWhole checks that the batches of one file took effect all, or none.
+func (p *parsed) checkWhole(v *Verdict) {
+	logOf := p.logOf()
 	missing := func(c *commit) bool {
 		_, mayBe := logOf[c].fillings[c]
 		return len(c.places()) == 0 && !mayBe

@@ -16,6 +16,7 @@ type parsed struct {
 	names   []string // of logs, in order
 	nodes   []string // that were read at the end, in order
 	files   [][]*commit
+	fenced  []fenced
 	excused []ops.Code // see Config
 }
 
@@ -107,7 +108,8 @@ func (p *parsed) add(line int, r *history.Record, v *Verdict) error {
 	if r.Group != "" {
 		return nil // see checkGroups
 	}
-	if r.Outcome != history.OK && unexpected[r.Error] && !slices.Contains(p.excused, r.Error) {
+	late := r.Op == "commit-file" && r.Error == ops.ObjectKeyFenced // see checkFenced
+	if r.Outcome != history.OK && unexpected[r.Error] && !late && !slices.Contains(p.excused, r.Error) {
 		v.fail(CheckAnswers, []int{line}, "%s answered %s: %s", r.Op, r.Error, r.Message)
 	}
 	if r.Final && r.Outcome == history.OK {
@@ -165,6 +167,9 @@ func (p *parsed) addCommit(line int, r *history.Record, v *Verdict) error {
 		file = append(file, c)
 	}
 	p.files = append(p.files, file)
+	if r.Error == ops.ObjectKeyFenced {
+		p.fenced = append(p.fenced, fenced{line, r, request.ObjectKey, file})
+	}
 	return nil
 }
 

@@ -90,6 +90,9 @@ func TestListFiles(t *testing.T) {
 		list(`{"state": "deleting"}`, "", two),
 		list(`{"after": "3"}`, ""),
 	)
+	n.settings.Limits.ListedMaximum = 1
+	n.play(startMs, list(`{}`, "1", one), list(`{"limit": 1000, "after": "1"}`, "2", two))
+	n.settings.Limits.ListedMaximum = 10
 	n.settings.Limits.AnswerRows = 2 // a filter looks at no more
 	n.play(startMs, list(`{"state": "deleting"}`, "2", two), list(`{"state": "deleting", "after": "2"}`, ""))
 }

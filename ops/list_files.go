@@ -60,7 +60,7 @@ func (r *ListFilesRequest) Query(tx *store.ReadTx, lim Limits) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, rows, looked := &ListFilesResponse{Files: []FileInfo{}}, pageRows(r.Limit, lim), 0
+	answer, rows, looked := &ListFilesResponse{Files: []FileInfo{}}, listRows(r.Limit, lim), 0
 	last := after
 	err = tx.Files(after, func(f *store.File) bool {
 		wanted := r.State == "" || r.State == f.State.String()

@@ -43,11 +43,23 @@ func (r *ListTopicsRequest) after() (store.TopicID, error) {
 	return id, nil
 }
 
+// defaultListRows is the limit of a list that names none. It is always taken: where
+// ListedMaximum is smaller, pages are.
+const defaultListRows = 1000
+
 func checkListLimit(limit int64, lim Limits) error {
-	if limit > int64(lim.ListedMaximum) {
-		return invalid("limit", "must be <= %d", lim.ListedMaximum)
+	if most := int64(max(lim.ListedMaximum, defaultListRows)); limit > most {
+		return invalid("limit", "must be <= %d", most)
 	}
 	return nil
+}
+
+// listRows is how many rows a page of a list takes.
+func listRows(limit int64, lim Limits) int {
+	if limit == 0 {
+		return pageRows(limit, lim)
+	}
+	return min(pageRows(limit, lim), lim.ListedMaximum)
 }
 
 // pageRows is how many rows a page takes.
@@ -64,7 +76,7 @@ func (r *ListTopicsRequest) Query(tx *store.ReadTx, lim Limits) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, rows := &ListTopicsResponse{Topics: []TopicInfo{}}, pageRows(r.Limit, lim)
+	answer, rows := &ListTopicsResponse{Topics: []TopicInfo{}}, listRows(r.Limit, lim)
 	err = tx.Topics(after, func(id store.TopicID, t *store.Topic) (bool, error) {
 		if len(answer.Topics) == rows {
 			answer.Next = answer.Topics[rows-1].TopicID.String()

@@ -13,7 +13,7 @@ type Limits struct {
 	SealEntryBytes int // of one of commit-seal
 	RequestBytes   int // of a request body
 	ProducerRows   int // of an init-diskless-log item
-	ListedMaximum  int // of the limit of a list
+	ListedMaximum  int // rows of a list that has a limit
 }
 
 // DefaultLimits are those of docs/operations.md.

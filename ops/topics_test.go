@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/cpnode/cpnode/ops"
 )
 
@@ -16,7 +18,7 @@ func TestListTopics(t *testing.T) {
 		return step{"list-topics", request, fmt.Sprintf(`{"topics": [%s], "next": %q}`, strings.Join(topics, ","), next), 0}
 	}
 	a, b := row("a", 2, 1020, ""), row("b", 1, -1, `"cleanup.policy": "compact,delete"`)
-	play(t, ops.DefaultSettings(), createA,
+	n := play(t, ops.DefaultSettings(), createA,
 		step{"create-topics", `{"topics": [{"topic_id": "@b", "topic_name": "b", "num_partitions": 1, "config": {"cleanup.policy": "compact,delete"}}]}`, "", 1},
 		deleteA,
 		list(`{}`, "", a, b),
@@ -24,6 +26,10 @@ func TestListTopics(t *testing.T) {
 		list(`{"limit": 1, "after": "@a"}`, "", b),
 		list(`{"limit": 0, "after": "@b"}`, ""),
 	)
+	// What asks for no limit, or for a common one, is not refused where pages are shorter.
+	n.settings.Limits.ListedMaximum = 1
+	n.play(startMs, list(`{}`, "@a", a), list(`{"limit": 1000}`, "@a", a), list(`{"limit": 0}`, "", a, b))
+	require.ErrorContains(t, (&ops.ListTopicsRequest{Limit: 1001}).Validate(n.settings.Limits), "limit: must be <= 1000")
 }
 
 func TestDescribeTopic(t *testing.T) {

@@ -142,7 +142,7 @@ var limitKeys = []Key{
 	{"answer.max.rows", false, func(c *Config) value { return count(&c.Node.Settings.Limits.AnswerRows, 1, 10_000_000) },
 		"Rows of an answer, also where a limit of 0 means none."},
 	{"list.max.rows", false, func(c *Config) value { return count(&c.Node.Settings.Limits.ListedMaximum, 1, 1_000_000) },
-		"Largest limit that a list takes."},
+		"Rows of a list's page at most, unless its limit is 0; a limit above this and above 1000 is refused."},
 	{"proposals.max", false, func(c *Config) value { return count(&c.Node.MaxProposals, 1, 1_000_000) },
 		"Log entries in flight; beyond it writes answer OVERLOADED."},
 	{"proposals.max.bytes", false, func(c *Config) value { return bytes(&c.Node.MaxProposalBytes, 1024, 16*gib) },

@@ -150,6 +150,7 @@ func (d *disk) restore(files map[string][]byte) error {
 		}
 	}
 	d.model = crashdisk.New(files)
+	d.model.Forget(identityFile) // the node writes it beside the store, durably
 	return nil
 }
 

@@ -140,16 +140,17 @@ func TestWatchResets(t *testing.T) {
 	}
 	n.must(&ops.SetEventHistory{Events: 40})
 	f, c := newFollower(t), ops.WatchFrom(0)
-	live := map[int]bool{}
+	live, gone := map[int]bool{}, map[int]bool{} // an id that is gone is not taken again
 	for i := range topics {
 		live[i] = true
 	}
 	change := func(i int) {
 		switch topic := random.IntN(topics + 200); {
-		case topic < topics && !live[topic]:
+		case gone[topic]:
 		case topic%3 == 0 && live[topic]:
 			n.drop(topic)
 			delete(live, topic)
+			gone[topic] = true
 		default:
 			n.put(topic, fmt.Sprint(i))
 			live[topic] = true

@@ -290,7 +290,10 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	n.confirmer = newConfirmer(n, n.config.confirm)
 	n.fresh.applied = n.caughtUp
 	n.forwards = newForwards(n.dialKind(kindForward))
-	n.transport = newTransport(n.advertised, n.dialKind(kindRaft), logger, func(rpc *raft.RPC) { n.fresh.observe(rpc, n.raft.CurrentTerm()) }, n.moves)
+	n.transport = newTransport(n.advertised, n.dialKind(kindRaft), logger, func(rpc *raft.RPC) {
+		n.judgeByLog(rpc)
+		n.fresh.observe(rpc, n.raft.CurrentTerm())
+	}, n.moves)
 	notices := make(chan bool, 1)
 	config := n.config.RaftConfig()
 	config.LocalID, config.Logger, config.NotifyCh = n.id(), logger, notices

@@ -395,6 +395,11 @@ var nodeMutations = []mutation{
 		pkg: "./raftnode", run: "TestSnapshotBelowADivergedTail",
 	},
 	{
+		name: "no vote for a voter that is not known as one",
+		file: "raftnode/votes.go", old: "if len(from.ID) > 0 &&", new: "if len(from.ID) < 0 &&",
+		pkg: "./raftnode", run: "TestVoterThatIsNotKnownAsOneIsElected",
+	},
+	{
 		name: "heartbeat of an earlier term beside a vote",
 		file: "raftnode/node.go", old: "return term > n.raft.CurrentTerm()", new: "return false",
 		pkg: "./raftnode", run: "TestVoterTakesNothingFromAnEarlierTerm",

@@ -94,7 +94,8 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// open starts three nodes that know each other. Brokers would each open one.
+// open starts three nodes that know each other. Brokers would each open one, at
+// the addresses of their configuration.
 func open(dir string) ([]member, error) {
 	var peers []raftnode.Peer
 	for _, id := range []string{"a", "b", "c"} {

@@ -1,7 +1,6 @@
 package raftnode
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -86,7 +86,7 @@ func startOnSmallDisks(t *testing.T, minFree int64) (*cluster, []smallDisk) {
 // load commits from several clients, each of which goes to whoever leads.
 type load struct {
 	cluster *cluster
-	cancel  context.CancelFunc
+	stopped atomic.Bool
 	done    sync.WaitGroup
 
 	mu       sync.Mutex
@@ -96,13 +96,13 @@ type load struct {
 }
 
 func (c *cluster) load() *load {
-	ctx, cancel := context.WithCancel(c.t.Context())
-	l := &load{cluster: c, cancel: cancel, outcomes: map[string]int{}}
+	ctx := c.t.Context()
+	l := &load{cluster: c, outcomes: map[string]int{}}
 	c.t.Cleanup(l.stop)
 	nodes := slices.DeleteFunc(slices.Clone(c.nodes), func(n *Node) bool { return n == nil })
 	for client := range 4 {
 		l.done.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
+			for i := 0; !l.stopped.Load() && ctx.Err() == nil; i++ {
 				key := fmt.Sprintf("%d-%d", client, i)
 				n := nodes[(client+i)%len(nodes)]
 				for _, m := range nodes {
@@ -155,8 +155,10 @@ func (l *load) more(times int, outcomes ...string) {
 	eventually(l.cluster.t, func() bool { return l.count(outcomes...) >= from+times }, "%v %d times more", outcomes, times)
 }
 
+// stop returns when all clients have their last answers: what they gave up instead
+// could still be written.
 func (l *load) stop() {
-	l.cancel()
+	l.stopped.Store(true)
 	l.done.Wait()
 }
 

@@ -220,13 +220,18 @@ func (c *cluster) crash(i int) {
 	require.NoError(c.t, n.closeError)
 }
 
-// settled waits until all running nodes hold the same state. Entries whose
-// proposers gave up may still arrive, so all are read again until they agree.
+// settled waits until all running nodes hold the same state and the leader has
+// applied all it has written. Entries whose proposers gave up may still arrive, so all
+// are read again until they agree.
 func (c *cluster) settled() store.Meta {
 	c.t.Helper()
 	var want store.Meta
 	eventually(c.t, func() bool {
-		want = meta(c.t, c.nodes[c.leader()])
+		leader := c.nodes[c.leader()]
+		want = meta(c.t, leader)
+		if leader.raft.AppliedIndex() != leader.raft.LastIndex() {
+			return false
+		}
 		for _, n := range c.nodes {
 			if n != nil && meta(c.t, n) != want {
 				return false

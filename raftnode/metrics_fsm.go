@@ -42,6 +42,8 @@ func (t *timedFSM) Snapshot() (raft.FSMSnapshot, error) {
 
 // Restore implements raft.FSM.
 func (t *timedFSM) Restore(r io.ReadCloser) error {
+	t.node.restoring.Lock()
+	defer t.node.restoring.Unlock()
 	start := time.Now()
 	err := t.FSM.Restore(r)
 	t.node.metrics.restoreTime.Observe(time.Since(start).Seconds())

@@ -50,6 +50,7 @@ type Node struct {
 	changing    chan struct{} // held by who changes the configuration
 	checkpoints checkpoints
 	missing     atomic.Pointer[missingState] // nil: the state is there
+	restoring   sync.Mutex                   // held while a received state is put in place
 	snapshots   *snapshotStore
 	quiet       quieter
 	backups     atomic.Int32 // that are being read

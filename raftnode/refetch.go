@@ -293,11 +293,17 @@ func (n *Node) fetchState(id raft.ServerID, m *missingState) error {
 		return err
 	}
 	n.logger.Info("fetching the state", "from", nameOf(id), "index", said.Index, "bytes", said.Size)
-	received, err := n.receiveState(&progressLog{n: n, from: conn, size: said.Size}, said.Size, m.position)
+	received, err := n.receiveState(&progressLog{n: n, from: conn, size: said.Size}, said.Size)
 	if err != nil {
 		return err
 	}
-	if err := n.fsm.Restore(received); err != nil {
+	defer received.Abort()
+	n.restoring.Lock()
+	defer n.restoring.Unlock()
+	if n.missing.Load() != m { // raft has installed one, and stands elsewhere in its log
+		return nil
+	}
+	if err := n.fsm.Restore(&fsm.Received{Receiver: received, At: m.position}); err != nil {
 		return err
 	}
 	return n.stateArrived()
@@ -328,26 +334,17 @@ func askState(conn net.Conn, index uint64) (said stateAnswer, err error) {
 }
 
 // receiveState writes a stream to disk and checks it.
-func (n *Node) receiveState(from io.Reader, size int64, at fsm.Position) (*fsm.Received, error) {
-	sink, err := n.snapshots.Create(raft.SnapshotVersionMax, at.Index, at.Term, at.Configuration, at.ConfigurationIndex, n.transport)
+func (n *Node) receiveState(from io.Reader, size int64) (*store.Receiver, error) {
+	to, err := n.snapshots.receive()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := io.CopyN(sink, from, size); err != nil {
-		return nil, errors.Join(err, sink.Cancel())
-	}
-	if err := sink.Close(); err != nil {
+	if _, err := io.CopyN(to, from, size); err != nil {
+		to.Abort()
 		return nil, err
 	}
-	_, r, err := n.snapshots.Open(sink.ID())
-	if err != nil {
-		return nil, err
-	}
-	received, ok := r.(*fsm.Received)
-	if !ok {
-		return nil, errors.Join(errors.New("another state was received meanwhile"), r.Close())
-	}
-	return received, nil
+	_, err = to.Finish()
+	return to, err
 }
 
 // progressLog says now and then how far a stream is.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +102,66 @@ func TestDamagedStateIsFetched(t *testing.T) {
 // readAll reads the files of a node's state.
 func readAll(n *Node) error {
 	return n.view(func(tx *store.ReadTx) error { return tx.Files(0, func(*store.File) bool { return true }) })
+}
+
+// A node that fetched its state while raft received a snapshot stopped: "snapshot: rename
+// state.db.install: no such file or directory".
+func TestStateIsFetchedBesideASnapshot(t *testing.T) {
+	n := openNode(t, testConfig(t, "n1"))
+	ready(t, n)
+	createTopic(t, n)
+	mustCommit(t, n, "a", 0)
+	state, err := n.Backup()
+	require.NoError(t, err)
+	defer state.Release()
+	var stream bytes.Buffer
+	_, err = state.WriteTo(&stream)
+	require.NoError(t, err)
+	at := n.raft.AppliedIndex()
+	received := func() string {
+		sink, err := n.snapshots.Create(raft.SnapshotVersionMax, at, n.raft.CurrentTerm(), raft.Configuration{}, 1, nil)
+		require.NoError(t, err)
+		_, err = sink.Write(stream.Bytes())
+		require.NoError(t, err)
+		require.NoError(t, sink.Close())
+		return sink.ID()
+	}
+
+	// raft waits behind entries that wait for the state that is fetched.
+	id := received()
+	fetched, err := n.receiveState(bytes.NewReader(stream.Bytes()), int64(stream.Len()))
+	require.NoError(t, err)
+	_, _, err = n.snapshots.Open(id)
+	require.ErrorIs(t, err, errGivenUp, "the state there is must not pass for it")
+	fetched.Abort()
+
+	// raft restores it meanwhile.
+	require.Equal(t, id, received())
+	_, r, err := n.snapshots.Open(id)
+	require.NoError(t, err)
+	_, err = n.receiveState(bytes.NewReader(stream.Bytes()), int64(stream.Len()))
+	require.ErrorIs(t, err, store.ErrReceiving)
+	require.NoError(t, (&timedFSM{n.fsm, n}).Restore(r))
+	require.NoError(t, r.Close())
+	fetched, err = n.receiveState(bytes.NewReader(stream.Bytes()), int64(stream.Len()))
+	require.NoError(t, err)
+	fetched.Abort()
+}
+
+// A state that arrives when raft has installed a snapshot would be put in place as that
+// of an entry which the log no longer reaches back to.
+func TestFetchedStateIsTooLate(t *testing.T) {
+	c := startCluster(t, nil)
+	createTopic(t, c.nodes[c.leader()])
+	mustCommit(t, c.nodes[c.leader()], "a", 0)
+	c.settled()
+	n, from := c.nodes[c.followers()[0]], c.nodes[c.leader()]
+	members, index := n.fsm.Members()
+	require.NotZero(t, index)
+	require.NoError(t, n.fetchState(from.id(), &missingState{there: make(chan struct{})}))
+	now, same := n.fsm.Members()
+	require.Equal(t, members, now)
+	require.Equal(t, index, same)
 }
 
 // Each of two nodes without a state quoted the other's reason in its own, which held the

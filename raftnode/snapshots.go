@@ -20,7 +20,8 @@ const sendTimeout = 10 * time.Second
 // snapshotStore is raft's snapshot store on the records of the state. There is one
 // snapshot, the newest record; taking one copies nothing. Sending it streams the
 // present state, which may be newer. A snapshot from another node is received into
-// the file that will be the state file.
+// the file that will be the state file; while one is, or is put in place, another is
+// refused.
 type snapshotStore struct {
 	store *store.Store
 	// instead is the position of a state that is missing, or nil.
@@ -29,8 +30,8 @@ type snapshotStore struct {
 	stream func() (*store.Snapshot, error)
 
 	mu       sync.Mutex
-	writer   *snapshotSink     // receives: there is one file for it
 	received *receivedSnapshot // complete, and not restored yet
+	given    string            // id of the last one that was given up
 }
 
 var _ raft.SnapshotStore = (*snapshotStore)(nil)
@@ -80,7 +81,11 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		s.mu.Unlock()
 		return &r.meta, &fsm.Received{Receiver: r.receiver, At: r.position()}, nil
 	}
+	given := s.given
 	s.mu.Unlock()
+	if id == given {
+		return nil, nil, errGivenUp
+	}
 	// The record first: the state must not be older.
 	p, err := fsm.RecordedPosition(s.store)
 	if err != nil {
@@ -158,6 +163,21 @@ func (s *snapshotStore) Create(version raft.SnapshotVersion, index, term uint64,
 	}}, nil
 }
 
+// errGivenUp is why a snapshot is not there that raft has received: see receive.
+var errGivenUp = errors.New("the snapshot was given up for another state that was received")
+
+// receive begins to receive a state. A received one that nobody has opened is given up:
+// raft waits to restore it while the state machine waits for a state that was missing.
+func (s *snapshotStore) receive() (*store.Receiver, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.received; r != nil {
+		r.receiver.Abort()
+		s.received, s.given = nil, r.meta.ID
+	}
+	return s.store.Receive()
+}
+
 // snapshotSink implements fsm.PositionSink. It is used by one goroutine.
 type snapshotSink struct {
 	to       *snapshotStore
@@ -179,10 +199,7 @@ func (s *snapshotSink) Position() fsm.Position {
 // Write receives the next bytes of a stream.
 func (s *snapshotSink) Write(p []byte) (n int, err error) {
 	if s.receiver == nil {
-		if err := s.to.claim(s); err != nil {
-			return 0, err
-		}
-		if s.receiver, err = s.to.store.Receive(); err != nil {
+		if s.receiver, err = s.to.receive(); err != nil {
 			return 0, err
 		}
 	}
@@ -196,42 +213,19 @@ func (s *snapshotSink) Close() error {
 	if s.receiver == nil {
 		return nil
 	}
-	_, err := s.receiver.Finish()
-	s.to.mu.Lock()
-	defer s.to.mu.Unlock()
-	s.to.writer = nil
-	if err != nil {
+	if _, err := s.receiver.Finish(); err != nil {
 		return err
 	}
-	s.to.received = &receivedSnapshot{s.meta, s.receiver}
+	s.to.mu.Lock()
+	defer s.to.mu.Unlock()
+	s.to.received, s.to.given = &receivedSnapshot{s.meta, s.receiver}, ""
 	return nil
 }
 
 // Cancel implements raft.SnapshotSink.
 func (s *snapshotSink) Cancel() error {
-	s.to.mu.Lock()
-	defer s.to.mu.Unlock()
-	if s.to.writer == s {
-		s.to.writer = nil
-	}
 	if s.receiver != nil {
 		s.receiver.Abort()
-	}
-	return nil
-}
-
-// claim makes a sink the one that receives, and gives up a received snapshot that
-// nobody restored.
-func (s *snapshotStore) claim(by *snapshotSink) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.writer != nil {
-		return errors.New("another state is being received")
-	}
-	s.writer = by
-	if s.received != nil {
-		s.received.receiver.Abort()
-		s.received = nil
 	}
 	return nil
 }

@@ -11,11 +11,15 @@ import (
 	"os"
 )
 
+// ErrReceiving says that another Receiver has the place where the file is made.
+var ErrReceiving = errors.New("another state is being received")
+
 // Receiver takes a stream and writes the state file in it. It is used by one
 // goroutine.
 type Receiver struct {
 	disk  disk
 	path  string
+	leave func()   // the path is another one's from then on; nil once it was called
 	file  *os.File // nil once it is finished or aborted
 	info  StreamInfo
 	hash  hash.Hash
@@ -25,12 +29,13 @@ type Receiver struct {
 	wrote      int64  // of the file
 }
 
-func newReceiver(path string, d disk) (*Receiver, error) {
+func newReceiver(path string, d disk, leave func()) (*Receiver, error) {
 	f, err := d.create(path)
 	if err != nil {
+		leave()
 		return nil, err
 	}
-	return &Receiver{disk: d, path: path, file: f, hash: sha256.New()}, nil
+	return &Receiver{disk: d, path: path, leave: leave, file: f, hash: sha256.New()}, nil
 }
 
 // Write takes the next bytes of the stream.
@@ -68,11 +73,14 @@ func (r *Receiver) Write(p []byte) (int, error) {
 // with ErrStream, and leaves no file.
 func (r *Receiver) Finish() (StreamInfo, error) {
 	err := r.finish()
+	if err == nil {
+		err = r.disk.syncDir(r.path)
+	}
 	if err != nil {
 		r.Abort()
 		return StreamInfo{}, err
 	}
-	return r.info, r.disk.syncDir(r.path)
+	return r.info, nil
 }
 
 func (r *Receiver) finish() error {
@@ -115,13 +123,23 @@ func (r *Receiver) verify() error {
 	return nil
 }
 
-// Abort gives up what was received. It is idempotent, and does nothing after Install.
+// Abort gives up what was received. It is idempotent, and does nothing after Install:
+// the file at the path may be another one's by then.
 func (r *Receiver) Abort() {
+	if r.leave == nil {
+		return
+	}
 	if r.file != nil {
 		_ = r.file.Close() // it is removed
 		r.file = nil
 	}
 	_ = r.disk.remove(r.path) // the next one, or Open, removes what is left
+	r.left()
+}
+
+func (r *Receiver) left() {
+	r.leave()
+	r.leave = nil
 }
 
 // Info is what the header announced, once Finish has checked it.
@@ -130,7 +148,7 @@ func (r *Receiver) Info() StreamInfo { return r.info }
 // Extract writes the state file of the stream that r holds to path, where no file
 // may be: see Receiver.Finish.
 func Extract(r io.Reader, path string) (StreamInfo, error) {
-	to, err := newReceiver(path, disk{})
+	to, err := newReceiver(path, disk{}, func() {})
 	if err != nil {
 		return StreamInfo{}, err
 	}
@@ -144,13 +162,19 @@ func Extract(r io.Reader, path string) (StreamInfo, error) {
 // installPath is where the file is made that takes the place of path.
 func installPath(path string) string { return path + ".install" }
 
-// Receive begins to receive a state that may then be installed. What an earlier
-// Receiver has left is given up.
+// Receive begins to receive a state that may then be installed. There is one Receiver
+// at a time, until it was installed or given up: before that, Receive answers
+// ErrReceiving. Any goroutine may call it.
 func (s *Store) Receive() (*Receiver, error) {
+	if !s.receiving.CompareAndSwap(false, true) {
+		return nil, ErrReceiving
+	}
+	leave := func() { s.receiving.Store(false) }
 	if err := s.disk.remove(installPath(s.path)); err != nil {
+		leave()
 		return nil, err
 	}
-	return newReceiver(installPath(s.path), s.disk)
+	return newReceiver(installPath(s.path), s.disk, leave)
 }
 
 // Install replaces the state by the one that r has received and finished; part is
@@ -170,7 +194,14 @@ func (s *Store) Install(r *Receiver, part []byte) error {
 	if err := s.unsound(); err != nil {
 		return err
 	}
-	return s.replace(Record{Index: r.info.Index, Term: r.info.Term, Part: part, digest: r.state})
+	if r.leave == nil {
+		return errors.New("the received state was installed or given up before")
+	}
+	if err := s.replace(Record{Index: r.info.Index, Term: r.info.Term, Part: part, digest: r.state}); err != nil {
+		return err
+	}
+	r.left()
+	return nil
 }
 
 // replace puts the file beside in place of the open one, whose last record stays.

@@ -104,7 +104,8 @@ type Store struct {
 	arena        arena // of the write transaction
 	broken       atomic.Pointer[error]
 
-	retired sync.WaitGroup // files that Install replaced and snapshots still hold
+	receiving atomic.Bool    // by the one Receiver there is
+	retired   sync.WaitGroup // files that Install replaced and snapshots still hold
 }
 
 const (

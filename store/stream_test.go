@@ -176,6 +176,38 @@ func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// Of two states that were received at once, one took the file from under the other,
+// which was then put in place as far as the first had come.
+func TestOneStateIsReceivedAtATime(t *testing.T) {
+	from, to := twoWorlds(t)
+	stream, before := streamOf(t, from.s), metaOf(t, to.s)
+	whole := func() *Receiver {
+		r, err := to.s.Receive()
+		require.NoError(t, err)
+		_, err = r.Write(stream)
+		require.NoError(t, err)
+		_, err = r.Finish()
+		require.NoError(t, err)
+		return r
+	}
+	first := whole()
+	_, err := to.s.Receive()
+	require.ErrorIs(t, err, ErrReceiving)
+	first.Abort()
+	require.ErrorContains(t, to.s.Install(first, nil), "given up")
+	require.Equal(t, before, metaOf(t, to.s))
+
+	installed := whole()
+	require.NoError(t, to.s.Install(installed, nil))
+	require.EqualValues(t, 70, metaOf(t, to.s).AppliedIndex)
+	next := whole()
+	installed.Abort() // the file is no longer its own
+	first.Abort()
+	require.FileExists(t, installPath(to.s.path))
+	require.ErrorContains(t, to.s.Install(installed, nil), "installed or given up")
+	require.NoError(t, to.s.Install(next, nil))
+}
+
 func TestSnapshotOutlivesAnInstall(t *testing.T) {
 	from, to := twoWorlds(t)
 	snap, err := to.s.Snapshot()

@@ -395,6 +395,31 @@ var nodeMutations = []mutation{
 		pkg: "./raftnode", run: "TestSnapshotBelowADivergedTail",
 	},
 	{
+		name: "two states are received into one file",
+		file: "store/install.go", old: "if !s.receiving.CompareAndSwap(false, true) {", new: "if false {",
+		pkg: "./store", run: "TestOneStateIsReceivedAtATime",
+	},
+	{
+		name: "what is given up after it was installed is another's file",
+		file: "store/install.go", old: "	r.left()\n	return nil\n", new: "	s.receiving.Store(false)\n	return nil\n",
+		pkg: "./store", run: "TestOneStateIsReceivedAtATime",
+	},
+	{
+		name: "present state passes for a snapshot that was given up",
+		file: "raftnode/snapshots.go", old: "if id == given {", new: "if id == given+given {",
+		pkg: "./raftnode", run: "TestStateIsFetchedBesideASnapshot",
+	},
+	{
+		name: "fetch waits for a snapshot that waits for it",
+		file: "raftnode/snapshots.go", old: "if r := s.received; r != nil {", new: "if r := s.received; r != nil && false {",
+		pkg: "./raftnode", run: "TestStateIsFetchedBesideASnapshot",
+	},
+	{
+		name: "fetched state is put in place after another one",
+		file: "raftnode/refetch.go", old: "if n.missing.Load() != m {", new: "if false {",
+		pkg: "./raftnode", run: "TestFetchedStateIsTooLate",
+	},
+	{
 		name: "no vote for a voter that is not known as one",
 		file: "raftnode/votes.go", old: "if len(from.ID) > 0 &&", new: "if len(from.ID) < 0 &&",
 		pkg: "./raftnode", run: "TestVoterThatIsNotKnownAsOneIsElected",

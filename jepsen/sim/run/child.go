@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,14 +39,15 @@ func (t try) scenario() *sim.Scenario {
 	return s
 }
 
-// limit is how much real time a scenario may take.
-const limit = 5 * time.Minute
+// toSay is how long a scenario that took too much time has to print its stacks.
+const toSay = 10 * time.Second
 
 // children runs scenarios, each in a process of its own.
 type children struct {
 	binary string // this command
 	exact  bool   // as built by package exact
 	base   string // of the runs' directories
+	limit  time.Duration
 }
 
 // run runs the scenario in a child process. What became of that, if it did not come to
@@ -60,9 +62,11 @@ func (c children) run(ctx context.Context, t try) (*sim.Result, error) {
 	if t.keep != nil {
 		keep = list(t.keep)
 	}
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	cmd := exec.CommandContext(limited, c.binary, childArg, strconv.FormatUint(t.seed, 10), keep, strconv.FormatBool(t.verbose))
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it says where it was
+	cmd.WaitDelay = toSay
 	cmd.Dir = dir // whose name is another one each time, and is in no message
 	cmd.Env = c.environment()
 	var said bytes.Buffer
@@ -76,7 +80,7 @@ func (c children) run(ctx context.Context, t try) (*sim.Result, error) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, resultFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return &sim.Result{Failures: []string{fmt.Sprintf("the process ended: %v\n%s", ended, said.Bytes()[:min(said.Len(), maxSaid)])}}, nil
+		return &sim.Result{Failures: []string{fmt.Sprintf("the process ended: %v\n%s", ended, c.excerpt(t, said.Bytes()))}}, nil
 	}
 	r := &sim.Result{}
 	return r, errors.Join(err, json.Unmarshal(data, r))
@@ -94,8 +98,25 @@ func (c children) environment() []string {
 	return append(os.Environ(), fixed...)
 }
 
-// maxSaid bounds what is shown of a process that died.
+// maxSaid bounds what is shown of what a process said that died.
 const maxSaid = 16 << 10
+
+// excerpt is what is shown of what a process said; all of it is kept in a file if that
+// is more.
+func (c children) excerpt(t try, said []byte) string {
+	if len(said) <= maxSaid {
+		return string(said)
+	}
+	f, err := os.CreateTemp("", fmt.Sprintf("seed-%d-*.txt", t.seed))
+	if err == nil {
+		_, err = f.Write(said)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Sprintf("%s\n... (the rest could not be kept: %v)", said[:maxSaid], err)
+	}
+	return fmt.Sprintf("%s\n... (all of it: %s)", said[:maxSaid], f.Name())
+}
 
 // child runs one scenario in the working directory, and ends the process. Simulated time
 // is to be had in tests only, so this is one.

@@ -52,9 +52,10 @@ type options struct {
 	length   time.Duration // of real time; 0: until all seeds are done
 	keep     []int         // faults of the one seed; nil: all
 	parallel int
-	tries    int // to find fewer faults that fail
-	stop     int // failing seeds after which no more are run
-	times    int // how often each seed runs
+	tries    int           // to find fewer faults that fail
+	stop     int           // failing seeds after which no more are run
+	times    int           // how often each seed runs
+	limit    time.Duration // of real time, for one run
 	dir      string
 	verbose  bool
 	exact    bool   // each run of a seed is the same
@@ -71,7 +72,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := runner{options: o, children: children{exact: o.exact, base: dir}, out: out}
+	r := runner{options: o, children: children{exact: o.exact, base: dir, limit: o.limit}, out: out}
 	if !o.exact {
 		if r.children.binary, err = os.Executable(); err != nil {
 			return err
@@ -98,6 +99,7 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.tries, "tries", 60, "runs to find the fewest faults with which a seed fails; 0: do not look")
 	flags.IntVar(&o.stop, "failures", 1, "begin no seed after so many have failed")
 	flags.IntVar(&o.times, "times", 1, "run each seed so many times")
+	flags.DurationVar(&o.limit, "limit", 5*time.Minute, "time that one run may take; then it fails, and says where it is")
 	flags.StringVar(&o.dir, "dir", memory(), "where directories are made for the nodes; memory is much faster")
 	keep := flags.String("keep", "", "only these faults of the seed, by their number")
 	flags.BoolVar(&o.exact, "exact", false, "repeat each seed exactly, with a runtime of Go changed for it; needs "+exact.Release)

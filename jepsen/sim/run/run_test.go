@@ -54,6 +54,15 @@ func TestCommand(t *testing.T) {
 	require.Error(t, command(t.Context(), []string{"more"}, &out))
 }
 
+// A run that takes too long fails, and shows what its goroutines were at.
+func TestLimit(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // of the stacks
+	var out bytes.Buffer
+	require.ErrorContains(t, command(t.Context(), []string{"--seed", "7", "--limit", "500ms", "--tries", "0"}, &out), "1 of 1 runs do not hold")
+	require.Contains(t, out.String(), "SIGQUIT")
+	require.Contains(t, out.String(), "goroutine ")
+}
+
 // Runs of a seed with all of its faults are the same, and the command says so.
 func TestExact(t *testing.T) {
 	if testing.Short() {

@@ -215,10 +215,13 @@ func (s *Store) replace(rec Record) (err error) {
 	}
 	// The old file has lost its name, or may have. It is closed once its snapshots
 	// are released, which must not hold up the new one.
-	old := s.db
+	old, holders := s.db, s.holders
 	s.db, s.file = nil, nil
 	s.unpin()
-	s.retired.Go(func() { _ = old.Close() })
+	s.retired.Go(func() {
+		holders.Wait() // bbolt would wait with a mutex, in which no simulated time passes
+		_ = old.Close()
+	})
 	if err != nil {
 		return err
 	}

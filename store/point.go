@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"go.etcd.io/bbolt"
 )
@@ -18,10 +19,31 @@ var ErrSync = errors.New("the state file could not be synced")
 type Point struct {
 	store  *Store
 	db     *bbolt.DB
-	tx     *bbolt.Tx
+	tx     *held
 	file   *os.File // of db
 	count  uint64   // of transactions before it
 	record Record
+}
+
+// held is a read transaction that outlives the call that began it.
+type held struct {
+	*bbolt.Tx
+	holders *sync.WaitGroup // of the file
+}
+
+// hold begins a transaction that is to be released. It needs mu.
+func (s *Store) hold() (*held, error) {
+	tx, err := s.db.Begin(false)
+	if err != nil {
+		return nil, err
+	}
+	s.holders.Add(1)
+	return &held{tx, s.holders}, nil
+}
+
+func (h *held) release() {
+	_ = h.Rollback() // fails only when it is closed
+	h.holders.Done()
 }
 
 // Point takes hold of the present state, between two transactions, and copies and
@@ -40,14 +62,15 @@ func (s *Store) Point(at func(Meta)) (*Point, error) {
 
 // point needs mu and writing.
 func (s *Store) point(at func(Meta)) (*Point, error) {
-	btx, err := s.db.Begin(false)
+	btx, err := s.hold()
 	if err != nil {
 		return nil, err
 	}
 	var tx ReadTx
 	metas, err := readMetas(s.file, int64(s.db.Info().PageSize))
-	if err := errors.Join(err, tx.init(btx)); err != nil {
-		return nil, errors.Join(err, btx.Rollback())
+	if err := errors.Join(err, tx.init(btx.Tx)); err != nil {
+		btx.release()
+		return nil, err
 	}
 	if at != nil {
 		at(tx.meta)
@@ -119,7 +142,7 @@ func (s *Store) pin(p *Point, rec Record) {
 
 func (s *Store) unpin() {
 	if s.pinned != nil {
-		_ = s.pinned.Rollback() // fails only when it is closed
+		s.pinned.release()
 		s.pinned = nil
 	}
 }
@@ -127,7 +150,7 @@ func (s *Store) unpin() {
 // Release lets go of a point, unless it is the one committed last. It is idempotent.
 func (p *Point) Release() {
 	if p.tx != nil {
-		_ = p.tx.Rollback() // fails only when it is closed
+		p.tx.release()
 		p.tx = nil
 	}
 }

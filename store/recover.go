@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 )
 
 // bootIDPath names a number that the kernel makes at each boot.
@@ -222,6 +223,7 @@ func belonging(records []Record, p *Point) (Record, error) {
 
 // openFile opens the state file, whose pages nothing is wrong with.
 func (s *Store) openFile() (err error) {
+	s.holders = new(sync.WaitGroup)
 	s.db, s.file, err = openDB(s.path, s.options)
 	if err != nil {
 		return err

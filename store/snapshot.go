@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-
-	"go.etcd.io/bbolt"
 )
 
 // Snapshot is one state as a stream, held by a read transaction until it is
@@ -24,8 +22,8 @@ type Snapshot struct {
 	dir  string
 
 	mu    sync.Mutex
-	tx    *bbolt.Tx // nil once it is detached or released
-	spill *os.File  // holds the rest, once it is detached
+	tx    *held    // nil once it is detached or released
+	spill *os.File // holds the rest, once it is detached
 	front *bytes.Reader
 	pages io.Reader // of the file after the front
 	left  int64     // bytes of front and pages that were not read yet
@@ -142,7 +140,7 @@ func (s *Snapshot) Detach() error {
 
 func (s *Snapshot) letGo() {
 	if s.tx != nil {
-		_ = s.tx.Rollback() // fails only when it is closed
+		s.tx.release()
 		s.tx = nil
 	}
 }

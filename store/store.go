@@ -87,16 +87,17 @@ type Store struct {
 
 	// committing is held by what writes records: commits of points, Install, Close.
 	committing sync.Mutex
-	pinned     *bbolt.Tx // of the newest record: keeps its pages
+	pinned     *held     // of the newest record: keeps its pages
 	pinnedDB   *bbolt.DB // that the newest record is of
 	committed  atomic.Uint64
 	record     atomic.Pointer[Record]
 
 	// mu is held shared by every transaction and exclusively by Install and
 	// Close, which replace or drop db.
-	mu   sync.RWMutex
-	db   *bbolt.DB
-	file *os.File // of db
+	mu      sync.RWMutex
+	db      *bbolt.DB
+	file    *os.File        // of db
+	holders *sync.WaitGroup // of db: transactions that are held
 
 	// writing is held by the one write transaction and by what must not see half of it.
 	writing      sync.Mutex

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -174,6 +175,22 @@ func TestOpenRemovesWhatACrashLeft(t *testing.T) {
 	require.NoError(t, os.WriteFile(installPath(to.s.path), stream[:9], 0o600))
 	require.NoError(t, install(s, bytes.NewReader(stream)))
 	require.NoError(t, s.Close())
+}
+
+// A simulated cluster stood still: a file that was replaced while a snapshot of it was
+// being sent was waited for with a mutex, and simulated time passes only while all wait
+// for each other or for time.
+func TestReplacedFileIsWaitedForInSimulatedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := twoWorlds(t)
+		snap, err := to.s.Snapshot()
+		require.NoError(t, err)
+		require.NoError(t, install(to.s, bytes.NewReader(streamOf(t, from.s))))
+		time.Sleep(time.Second)
+		snap.Release()
+		require.NoError(t, to.s.Close())
+		require.NoError(t, from.s.Close())
+	})
 }
 
 // Of two states that were received at once, one took the file from under the other,

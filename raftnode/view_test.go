@@ -56,12 +56,10 @@ func TestReadsSeeWhatWasAnsweredBefore(t *testing.T) {
 
 // One round serves all who asked before it began, and nobody who asked after.
 func TestConfirmationIsShared(t *testing.T) {
-	var rounds atomic.Int64
 	entered, leave := make(chan struct{}, 16), make(chan struct{})
 	n := single(t, func(c *Config) {
 		c.ReadTimeout = time.Minute
 		c.confirm = func(context.Context, *Node, *leadership) error {
-			rounds.Add(1)
 			entered <- struct{}{}
 			<-leave
 			return nil
@@ -73,26 +71,28 @@ func TestConfirmationIsShared(t *testing.T) {
 	}
 	leaveAll := sync.OnceFunc(func() { close(leave) })
 	defer leaveAll() // else the node could not be closed
-	first, later := make(chan error, 1), make(chan error, 10)
+	first, later := make(chan error, 1), make(chan error, 1)
 	go read(first)
 	<-entered // a round is under way: of first, or of the leader's own
+	next := n.confirmer.join()
 	for range 10 {
-		go read(later)
+		require.Same(t, next, n.confirmer.join(), "all who ask meanwhile")
 	}
-	eventually(t, func() bool {
-		n.confirmer.mu.Lock()
-		defer n.confirmer.mu.Unlock()
-		return n.confirmer.next != nil
-	}, "the next round takes them")
+	go read(later)
 	leave <- struct{}{}
 	<-entered
 	require.Empty(t, later, "nobody is served by a round that began before")
+	select {
+	case <-next.done:
+		t.Fatal("done before its round was")
+	default:
+	}
+	require.NotSame(t, next, n.confirmer.join(), "it has begun")
 	leaveAll()
 	require.NoError(t, <-first)
-	for range 10 {
-		require.NoError(t, <-later)
-	}
-	require.Less(t, rounds.Load(), int64(11))
+	require.NoError(t, <-later)
+	<-next.done
+	require.NoError(t, next.err)
 }
 
 // A voter that has heard of a later term ends the reads of the leader before, even

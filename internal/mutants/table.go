@@ -395,6 +395,11 @@ var nodeMutations = []mutation{
 		pkg: "./raftnode", run: "TestSnapshotBelowADivergedTail",
 	},
 	{
+		name: "each reader has a confirmation of its own",
+		file: "raftnode/confirm.go", old: "	if c.next == nil {", new: "	if c.next == nil || true {",
+		pkg: "./raftnode", run: "TestConfirmationIsShared",
+	},
+	{
 		name: "two states are received into one file",
 		file: "store/install.go", old: "if !s.receiving.CompareAndSwap(false, true) {", new: "if false {",
 		pkg: "./store", run: "TestOneStateIsReceivedAtATime",

@@ -175,6 +175,7 @@ func (s *Scenario) apply(c *raftnode.Config) {
 	c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval = s.TrailingLogs, s.SnapshotThreshold, 2*time.Second
 	t := &c.Settings
 	// A delete of records that is split is not one effect, as the checker takes it for.
+	t.DeleteRecordsRows = 100_000
 	for _, rows := range []*int64{&t.PurgeRows, &t.PruneRows, &t.RetentionRows, &t.ExpireRows, &t.ItemRows} {
 		*rows = s.PartRows
 	}

@@ -15,11 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cpnode/cpnode/jepsen/checker"
 	"github.com/cpnode/cpnode/jepsen/sim"
 )
 
 // childArg makes this executable run one scenario.
 const childArg = "one-scenario"
+
+// nodesDir is where the child keeps the nodes' data and the history.
+const nodesDir = "nodes"
 
 // resultFile is where the child leaves what became of it.
 const resultFile = "result.json"
@@ -29,6 +33,7 @@ type try struct {
 	seed    uint64
 	keep    []int // nil: all of its faults
 	verbose bool
+	history bool // is kept if the run fails
 }
 
 func (t try) scenario() *sim.Scenario {
@@ -83,7 +88,35 @@ func (c children) run(ctx context.Context, t try) (*sim.Result, error) {
 		return &sim.Result{Failures: []string{fmt.Sprintf("the process ended: %v\n%s", ended, c.excerpt(t, said.Bytes()))}}, nil
 	}
 	r := &sim.Result{}
-	return r, errors.Join(err, json.Unmarshal(data, r))
+	if err := errors.Join(err, json.Unmarshal(data, r)); err != nil {
+		return nil, err
+	}
+	if len(r.Failures) > 0 && t.history {
+		r.Diary = append(r.Diary, c.keepHistory(t, dir))
+	}
+	return r, nil
+}
+
+// keepHistory keeps what the clients of a failed run saw, and says where.
+func (c children) keepHistory(t try, dir string) string {
+	data, err := os.ReadFile(filepath.Join(dir, nodesDir, checker.HistoryFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return "there is no history: the cluster did not form"
+	}
+	path, err2 := keepFile(fmt.Sprintf("seed-%d-*.jsonl", t.seed), data)
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Sprintf("the history could not be kept: %v", err)
+	}
+	return "the history of this run: " + path
+}
+
+func keepFile(pattern string, data []byte) (path string, err error) {
+	f, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	return f.Name(), errors.Join(err, f.Close())
 }
 
 // environment is that of a child: one thread, and no interruption of goroutines by time,
@@ -107,15 +140,11 @@ func (c children) excerpt(t try, said []byte) string {
 	if len(said) <= maxSaid {
 		return string(said)
 	}
-	f, err := os.CreateTemp("", fmt.Sprintf("seed-%d-*.txt", t.seed))
-	if err == nil {
-		_, err = f.Write(said)
-		err = errors.Join(err, f.Close())
-	}
+	path, err := keepFile(fmt.Sprintf("seed-%d-*.txt", t.seed), said)
 	if err != nil {
 		return fmt.Sprintf("%s\n... (the rest could not be kept: %v)", said[:maxSaid], err)
 	}
-	return fmt.Sprintf("%s\n... (all of it: %s)", said[:maxSaid], f.Name())
+	return fmt.Sprintf("%s\n... (all of it: %s)", said[:maxSaid], path)
 }
 
 // child runs one scenario in the working directory, and ends the process. Simulated time
@@ -129,13 +158,13 @@ func child(args []string) error {
 	if err != nil {
 		return err
 	}
-	t := try{seed, keep, args[2] == "true"}
+	t := try{seed: seed, keep: keep, verbose: args[2] == "true"}
 	testing.Init()
 	if err := flag.CommandLine.Parse(nil); err != nil {
 		return err
 	}
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "scenario", F: func(tt *testing.T) {
-		data, err := json.Marshal(sim.Run(tt, t.scenario(), "nodes", t.verbose))
+		data, err := json.Marshal(sim.Run(tt, t.scenario(), nodesDir, t.verbose))
 		if err := errors.Join(err, os.WriteFile(resultFile, data, 0o600)); err != nil {
 			tt.Fatal(err)
 		}

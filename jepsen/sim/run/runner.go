@@ -40,7 +40,7 @@ func (r *runner) run(ctx context.Context) error {
 	for range r.parallel {
 		all.Go(func() {
 			for seed, ok := r.begin(began); ok && ctx.Err() == nil; seed, ok = r.begin(began) {
-				r.note(ctx, try{seed, r.keep, r.verbose})
+				r.note(ctx, try{seed: seed, keep: r.keep, verbose: r.verbose, history: true})
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func (r *runner) shrink(ctx context.Context, t try) {
 		return
 	}
 	s := shrinking{tries: r.tries, times: unsure, fails: func(keep []int) bool {
-		result, err := r.children.run(ctx, try{t.seed, keep, false})
+		result, err := r.children.run(ctx, try{seed: t.seed, keep: keep})
 		return err == nil && len(result.Failures) > 0
 	}}
 	if r.exact {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -331,4 +332,18 @@ func TestStateOfAnotherClusterIsRefused(t *testing.T) {
 	require.NoError(t, id.save(restored.DataDir))
 	_, err = Open(restored)
 	require.ErrorIs(t, err, ErrOtherCluster)
+}
+
+// A node did not start again at once: a child that its process had begun to start held
+// the lock for a moment longer.
+func TestLockEndsWithTheNode(t *testing.T) {
+	config := testConfig(t, "n1")
+	n, err := Open(config)
+	require.NoError(t, err)
+	ready(t, n)
+	child, err := syscall.Dup(int(n.lock.dir.Fd()))
+	require.NoError(t, err)
+	defer syscall.Close(child)
+	require.NoError(t, n.Close())
+	ready(t, openNode(t, config))
 }

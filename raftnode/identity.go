@@ -198,9 +198,17 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockDir makes the directory and takes it for this process until the returned
-// file is closed.
-func lockDir(dir string) (*os.File, error) {
+// dirLock is a directory that this process has taken.
+type dirLock struct{ dir *os.File }
+
+// Close gives the directory back, at once: a child that this process is just starting
+// has the file too until it runs, and closing it would not end the lock.
+func (l *dirLock) Close() error {
+	return errors.Join(syscall.Flock(int(l.dir.Fd()), syscall.LOCK_UN), l.dir.Close())
+}
+
+// lockDir makes the directory and takes it for this process until the lock is closed.
+func lockDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -212,5 +220,5 @@ func lockDir(dir string) (*os.File, error) {
 		err = fmt.Errorf("%w: %s; stop that process or name another directory", ErrLocked, dir)
 		return nil, errors.Join(err, d.Close())
 	}
-	return d, nil
+	return &dirLock{d}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,7 @@ type Node struct {
 	logger  *slog.Logger
 	metrics *metrics
 
-	lock       *os.File
+	lock       *dirLock
 	identity   atomic.Pointer[identity]
 	noting     sync.Mutex // held while node.json changes
 	store      *store.Store

@@ -71,7 +71,7 @@ func checkLocked(ctx context.Context, child store.Child, dir string, id *identit
 }
 
 // lockStopped takes the directory of a node that does not run, and makes none.
-func lockStopped(dir string) (identity, *os.File, error) {
+func lockStopped(dir string) (identity, *dirLock, error) {
 	id, err := readIdentity(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %s has no %s", ErrNotDataDir, dir, identityFile)

@@ -209,7 +209,11 @@ func (r *recordFile) write(rec *Record) error {
 	return nil
 }
 
-func (r *recordFile) Close() error { return r.file.Close() }
+// Close gives the state back, at once: a child that this process is just starting has
+// the file too until it runs, and closing it would not end the lock.
+func (r *recordFile) Close() error {
+	return errors.Join(syscall.Flock(int(r.file.Fd()), syscall.LOCK_UN), r.file.Close())
+}
 
 // lockRetry is the pause between two attempts to lock.
 const lockRetry = 50 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -196,4 +197,20 @@ func TestArena(t *testing.T) {
 	a.reset()
 	require.Len(t, a.chunks, maxIdleArenaChunks)
 	require.Equal(t, "0123456789abcdewxyz", string(x)+string(y)+string(z))
+}
+
+// A state could not be opened again at once: a child that its process had begun to start
+// held the lock for a moment longer.
+func TestLockEndsWithTheStore(t *testing.T) {
+	options := Options{Sync: SyncInterval, LockTimeout: time.Nanosecond}
+	path := filepath.Join(t.TempDir(), "state.db")
+	s, err := Open(path, options)
+	require.NoError(t, err)
+	child, err := syscall.Dup(int(s.records.file.Fd()))
+	require.NoError(t, err)
+	defer syscall.Close(child)
+	require.NoError(t, s.Close())
+	s, err = Open(path, options)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
 }

@@ -98,17 +98,19 @@ func TestForwardedRequestWithoutAnAnswer(t *testing.T) {
 		return nil
 	})
 	follower := c.nodes[c.followers()[0]]
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := follower.Forward(ctx, nil)
-	requireCode(t, err, ops.OutcomeUnknown)
-
-	failed := make(chan error)
-	go func() {
-		_, err := follower.Forward(t.Context(), nil)
+	failed := make(chan error, 1)
+	forward := func(ctx context.Context) {
+		_, err := follower.Forward(ctx, nil)
 		failed <- err
-	}()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go forward(ctx)
 	<-got
+	cancel()
+	requireCode(t, <-failed, ops.OutcomeUnknown)
+
+	go forward(t.Context())
 	<-got
 	crashed := make(chan struct{})
 	go func() {
@@ -142,9 +144,10 @@ func TestFrames(t *testing.T) {
 // its caller waits and its leader is there.
 func TestForwardWaitsForALongAnswer(t *testing.T) {
 	c := startCluster(t, nil)
-	ended := make(chan error, 1)
+	begun, ended := make(chan struct{}, 1), make(chan error, 1)
 	for _, n := range c.nodes {
 		n.HandleForwarded(func(ctx context.Context, payload []byte) []byte {
+			begun <- struct{}{}
 			d, err := time.ParseDuration(string(payload))
 			if err == nil {
 				err = wait(ctx, d)
@@ -158,10 +161,15 @@ func TestForwardWaitsForALongAnswer(t *testing.T) {
 	answer, err := follower.Forward(t.Context(), []byte(took.String()))
 	require.NoError(t, err)
 	require.Equal(t, took.String(), string(answer))
+	<-begun
 	require.NoError(t, <-ended)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		<-begun
+		cancel()
+	}()
 	_, err = follower.Forward(ctx, []byte("1h"))
 	requireCode(t, err, ops.OutcomeUnknown)
 	require.ErrorIs(t, <-ended, context.Canceled, "the leader hears that nobody waits")

@@ -83,10 +83,13 @@ func TestSyncPointsComeByThemselves(t *testing.T) {
 				mustCommit(t, n, fmt.Sprint(i), 0)
 				flushed(t, n)
 			}
-			eventually(t, func() bool { return n.store.Unrecorded() < 3 }, "a sync point")
-			at, err := fsm.RecordedPosition(n.store)
-			require.NoError(t, err)
-			require.Equal(t, n.store.Record().Index, at.Index, "it is a snapshot")
+			var at fsm.Position
+			eventually(t, func() bool { // the next one may come between two looks
+				record := n.store.Record().Index
+				var err error
+				at, err = fsm.RecordedPosition(n.store)
+				return err == nil && n.store.Unrecorded() < 3 && at.Index == record
+			}, "a sync point, which is a snapshot")
 			require.Equal(t, n.raft.GetConfiguration().Configuration(), at.Configuration)
 		})
 	}

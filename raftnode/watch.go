@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -33,15 +34,19 @@ const (
 	watchInterval = 100 * time.Millisecond
 	// yieldRetry is the pause between attempts to hand leadership over.
 	yieldRetry = 2 * time.Second
+	// yieldLook is how often is looked whether another leads after raft stopped waiting.
+	yieldLook = 20 * time.Millisecond
 )
 
 // watcher looks whether this node is fit to lead, and makes way for another when
-// it is not. One goroutine uses it.
+// it is not. One goroutine uses it, but for yielding.
 type watcher struct {
 	node  *Node
 	led   bool
 	said  unfitKind // what was logged last
 	tried time.Time // to hand over, last
+	// yielding: that attempt has not ended.
+	yielding atomic.Bool
 }
 
 func (n *Node) watch() {
@@ -86,9 +91,12 @@ func (w *watcher) look(now time.Time) {
 		n.transport.layer.mute()
 		return
 	}
-	if now.Sub(w.tried) >= yieldRetry {
+	if now.Sub(w.tried) >= yieldRetry && w.yielding.CompareAndSwap(false, true) {
 		w.tried = now
-		n.run(func() { n.yield(reason) })
+		n.run(func() {
+			defer w.yielding.Store(false)
+			n.yield(reason)
+		})
 	}
 }
 
@@ -139,11 +147,21 @@ func (n *Node) yield(reason *unfit) {
 		n.quiet.say("no voter is fit", func() { n.logger.Warn("no other voter that answers is fit to lead", "reason", reason.kind) })
 		return
 	}
-	if err := n.transferOnce(n.ctx, to); err != nil {
+	ended := time.Now().Add(yieldRetry)
+	err := n.transferOnce(n.ctx, to)
+	// raft stops waiting after an election timeout; what it began may still succeed.
+	for err != nil && !n.anotherLeads() && time.Now().Before(ended) && wait(n.ctx, yieldLook) == nil {
+	}
+	if err != nil && !n.anotherLeads() {
 		n.logger.Warn("could not hand leadership over", "reason", reason.kind, "to", nameOf(to.ID), "error", err)
 		return
 	}
 	n.metrics.yielded(reason.kind)
+}
+
+func (n *Node) anotherLeads() bool {
+	_, leader := n.raft.LeaderWithID()
+	return leader != "" && leader != n.id()
 }
 
 // fitVoter is the voter whose log ends last of those that say that they are fit and

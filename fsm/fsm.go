@@ -337,6 +337,12 @@ func (f *FSM) stop(err error) error {
 	return f.Err()
 }
 
+// End lets nothing more in: an entry was not given to the FSM, and what follows it
+// would make a silently different replica.
+func (f *FSM) End(without uint64, err error) {
+	f.end(fmt.Errorf("%w: entry %d was not applied: %w", ErrStopped, without, err))
+}
+
 // end lets nothing more in, and says whether it is the first to do so.
 func (f *FSM) end(err error) bool {
 	first := f.fatal.CompareAndSwap(nil, &err)

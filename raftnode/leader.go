@@ -52,9 +52,15 @@ func (n *Node) takeOver(ctx context.Context) {
 	defer n.polls.reset()
 	for ctx.Err() == nil && n.raft.State() == raft.Leader {
 		term := n.raft.CurrentTerm()
+		if n.missing.Load() != nil {
+			n.pollMembers(ctx) // one of them is to lead instead
+		}
 		err := await(ctx, func() error { return n.raft.Barrier(barrierTimeout).Error() })
 		if err == nil {
 			err = n.awaitClocks(ctx)
+		}
+		if err == nil {
+			err = await(ctx, n.awaitState) // a barrier does not wait for it
 		}
 		if err == nil {
 			err = n.found(ctx)

@@ -25,7 +25,7 @@ func (n *Node) lookOut(ctx context.Context) {
 		}
 	}
 	n.logger.Error("this node was removed from the cluster")
-	n.raft.Shutdown()
+	close(n.removed)
 }
 
 // electAlone makes the only voter the leader at once: there is nobody to wait for.

@@ -290,6 +290,7 @@ func (n *Node) awaitSuccessor(ctx context.Context, id raft.ServerID) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
 	for {
 		n.pollMembers(n.ctx)
 		if err := wait(ctx, successorLook); err != nil {

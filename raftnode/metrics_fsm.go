@@ -18,6 +18,8 @@ type timedFSM struct {
 // ApplyBatch implements raft.BatchingFSM.
 func (t *timedFSM) ApplyBatch(entries []*raft.Log) []any {
 	if err := t.node.awaitState(); err != nil {
+		// raft may bring more before it has ended, and the state may be there by then.
+		t.End(entries[0].Index, err)
 		answers := make([]any, len(entries))
 		for i, entry := range entries {
 			answers[i] = fsm.Result{Index: entry.Index, Err: err}

@@ -57,6 +57,9 @@ type Node struct {
 	ctx        context.Context // ends when the node stops
 	cancel     context.CancelFunc
 	done       sync.WaitGroup // goroutines that end with ctx
+	removed    chan struct{}  // closed when the node finds that it is no member any more
+	raftEnded  chan struct{}  // closed when nothing of raft's runs any more
+	raftError  error          // of its end
 	flusher    flusher
 	due        chan struct{} // many transactions were made since the last sync point
 	failure    atomic.Pointer[error]
@@ -79,7 +82,7 @@ func Open(config Config) (*Node, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
-		config: config, logger: config.Logger, failed: make(chan struct{}), due: make(chan struct{}, 1), flusher: newFlusher(), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel, duties: newDuties(ctx),
+		config: config, logger: config.Logger, failed: make(chan struct{}), removed: make(chan struct{}), due: make(chan struct{}, 1), flusher: newFlusher(), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel, duties: newDuties(ctx),
 		inFlight: inFlight{maxEntries: config.MaxProposals, maxBytes: config.MaxProposalBytes},
 	}
 	if err := n.open(); err != nil {
@@ -307,6 +310,16 @@ func (n *Node) openRaft(snapshots raft.SnapshotStore) (err error) {
 	if err != nil {
 		return err
 	}
+	// raft says only to who ends it first when it has ended: that is one, for all others.
+	n.raftEnded = make(chan struct{})
+	go func() {
+		select {
+		case <-n.ctx.Done():
+		case <-n.removed:
+		}
+		n.raftError = n.raft.Shutdown().Error()
+		close(n.raftEnded)
+	}()
 	halt := func(err error) { n.fail(err) }
 	n.log.halt.Store(&halt)
 	n.run(func() { n.lead(notices) })
@@ -346,10 +359,6 @@ func (n *Node) start() {
 			return
 		}
 		n.lookOut(n.ctx)
-	})
-	n.run(func() {
-		<-n.ctx.Done()
-		n.raft.Shutdown()
 	})
 }
 
@@ -481,8 +490,10 @@ func (n *Node) handOver() {
 func (n *Node) release() error {
 	n.cancel()
 	var errs []error
-	if n.raft != nil {
-		errs = append(errs, n.raft.Shutdown().Error())
+	if n.raftEnded != nil {
+		n.transport.layer.mute() // what is being sent is not waited for
+		<-n.raftEnded            // what raft calls is closed below
+		errs = append(errs, n.raftError)
 	}
 	close(n.flusher.stop)
 	if n.transport != nil {
@@ -495,7 +506,7 @@ func (n *Node) release() error {
 		n.forwards.close()
 	}
 	n.done.Wait()
-	if n.fsm != nil && n.Err() == nil {
+	if n.fsm != nil && n.Err() == nil && n.fsm.Err() == nil {
 		errs = append(errs, n.fsm.Sync()) // the next start reads less of the log
 	}
 	if n.fsm != nil {

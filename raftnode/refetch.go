@@ -222,6 +222,8 @@ func (n *Node) serveState(raw net.Conn, from party) {
 	if err := json.Unmarshal(frame, &request); err != nil {
 		return
 	}
+	// raft's index also counts entries that no state ever sees.
+	whole := n.caughtUp(request.Index)
 	state, err := n.Backup()
 	said := stateAnswer{}
 	switch {
@@ -229,10 +231,10 @@ func (n *Node) serveState(raw net.Conn, from party) {
 		said.Error = "its own state is missing"
 	case err != nil:
 		said.Error = err.Error()
-	case state.Index() < request.Index:
+	case state.Index() < request.Index && !whole:
 		said.Error = fmt.Sprintf("its state is at entry %d, %d is needed", state.Index(), request.Index)
 	default:
-		said.Index, said.Size = state.Index(), state.Size()
+		said.Index, said.Size = max(state.Index(), request.Index), state.Size()
 	}
 	if state != nil {
 		defer state.Release()

@@ -70,21 +70,26 @@ func (s *snapshotStore) position() (fsm.Position, error) {
 	return fsm.RecordedPosition(s.store)
 }
 
+// openRetry is the pause before an error of Open: raft tries again at once while it hands
+// leadership over.
+const openRetry = 10 * time.Millisecond
+
 // Open returns the received snapshot of that id, for Restore, or else the present
 // state as a stream, at the newest record: that is the one meant, even if it has
 // gone on since it was listed.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	s.mu.Lock()
-	r := s.received
-	if r != nil && r.meta.ID == id {
-		s.received = nil
-		s.mu.Unlock()
-		return &r.meta, &fsm.Received{Receiver: r.receiver, At: r.position()}, nil
+	meta, r, err := s.open(id)
+	if err != nil {
+		time.Sleep(openRetry)
 	}
-	given := s.given
-	s.mu.Unlock()
-	if id == given {
-		return nil, nil, errGivenUp
+	return meta, r, err
+}
+
+func (s *snapshotStore) open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if r, err := s.take(id); err != nil {
+		return nil, nil, err
+	} else if r != nil {
+		return &r.meta, &fsm.Received{Receiver: r.receiver, At: r.position()}, nil
 	}
 	// The record first: the state must not be older.
 	p, err := fsm.RecordedPosition(s.store)
@@ -101,6 +106,22 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	meta := metaOf(p)
 	meta.Size = state.Size()
 	return meta, newSending(state), nil
+}
+
+// take hands out the received snapshot of that id, once: nil when there is none.
+func (s *snapshotStore) take(id string) (*receivedSnapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id == s.given {
+		s.given = ""
+		return nil, errGivenUp
+	}
+	if s.received == nil || s.received.meta.ID != id {
+		return nil, nil
+	}
+	r := s.received
+	s.received = nil
+	return r, nil
 }
 
 func (r *receivedSnapshot) position() fsm.Position {

@@ -93,7 +93,7 @@ func (p *Point) Commit(part func(last []byte) ([]byte, error)) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
 	defer p.Release()
-	if p.tx == nil {
+	if p.tx == nil || s.closed {
 		return ErrClosed
 	}
 	if s.records == nil {

@@ -89,6 +89,7 @@ type Store struct {
 	committing sync.Mutex
 	pinned     *held     // of the newest record: keeps its pages
 	pinnedDB   *bbolt.DB // that the newest record is of
+	closed     bool
 	committed  atomic.Uint64
 	record     atomic.Pointer[Record]
 
@@ -251,13 +252,24 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) Close() error {
 	defer s.retired.Wait()
 	s.committing.Lock()
-	defer s.committing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.db == nil {
-		return nil
+	s.closed = true
+	var err error
+	if s.db != nil {
+		err = s.farewell()
 	}
-	return errors.Join(s.farewell(), s.closeFiles())
+	s.unpin()
+	last := Store{db: s.db, records: s.records}
+	holders := s.holders
+	s.db, s.file, s.records = nil, nil, nil
+	s.retired.Add(1)
+	defer s.retired.Done()
+	s.mu.Unlock()
+	s.committing.Unlock()
+	if last.db != nil {
+		holders.Wait() // who holds a snapshot may need what was locked
+	}
+	return errors.Join(err, last.closeFiles())
 }
 
 // closeFiles closes what Open opened.

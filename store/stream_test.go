@@ -193,6 +193,52 @@ func TestReplacedFileIsWaitedForInSimulatedTime(t *testing.T) {
 	})
 }
 
+// The same, when the store is closed while a snapshot is being sent.
+func TestCloseWaitsForSnapshotsInSimulatedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := twoWorlds(t)
+		snap, err := to.s.Snapshot()
+		require.NoError(t, err)
+		released := false
+		go func() {
+			time.Sleep(time.Second)
+			require.ErrorIs(t, to.s.View(nil), ErrClosed)
+			released = true
+			snap.Release()
+		}()
+		require.NoError(t, to.s.Close())
+		require.True(t, released)
+		require.NoError(t, from.s.Close())
+	})
+}
+
+// A state that could not be put in place kept the lock of the one before.
+func TestCloseAfterAFailedInstall(t *testing.T) {
+	from, _ := twoWorlds(t)
+	broken := false
+	path := filepath.Join(t.TempDir(), "state.db")
+	s, err := Open(path, Options{Watch: func(c Change) error {
+		if broken && c.Op == OpSync {
+			return errors.New("EIO")
+		}
+		return nil
+	}})
+	require.NoError(t, err)
+	r, err := s.Receive()
+	require.NoError(t, err)
+	_, err = r.Write(streamOf(t, from.s))
+	require.NoError(t, err)
+	_, err = r.Finish()
+	require.NoError(t, err)
+	broken = true
+	require.ErrorContains(t, s.Install(r, nil), "EIO")
+	broken = false
+	require.NoError(t, s.Close())
+	s, err = Open(path, Options{LockTimeout: time.Nanosecond})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
 // Of two states that were received at once, one took the file from under the other,
 // which was then put in place as far as the first had come.
 func TestOneStateIsReceivedAtATime(t *testing.T) {

@@ -115,13 +115,15 @@ func TestLeadersComeAndGoAndNothingAcknowledgedIsLost(t *testing.T) {
 	cancel()
 	running.Wait()
 
-	leader := c.nodes[c.leader()]
 	for key, offset := range w.acked {
 		var id int
 		_, err := fmt.Sscanf(key, "w%d-", &id)
 		require.NoError(t, err)
-		r, err := commit(t.Context(), leader, key, int32(id%4))
-		require.NoError(t, err)
+		var r Result
+		eventually(t, func() bool { // they are many, and the leader may change
+			r, err = commit(t.Context(), c.nodes[c.leader()], key, int32(id%4))
+			return err == nil
+		}, "%s is answered", key)
 		require.True(t, r.Answer.(*ops.CommitFileResponse).Replayed)
 		require.Equal(t, offset, r.Answer.(*ops.CommitFileResponse).Batches[0].AssignedBaseOffset)
 	}

@@ -38,6 +38,15 @@ func testConfig(t *testing.T, id string) Config {
 	return c
 }
 
+// steady timers let the leader stay while the machine is busy, for tests that lose
+// none.
+func steady(c *Config) {
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 2*time.Second, 2*time.Second, 2*time.Second
+}
+
+// neverElects has timers that end after the test: who leads does not wait for them.
+func neverElects(c *Config) { c.HeartbeatTimeout, c.ElectionTimeout = time.Hour, time.Hour }
+
 // testWriter passes log lines on until the test ends: raft has goroutines that
 // outlive it for a moment.
 type testWriter struct{ t *testing.T }

@@ -46,6 +46,16 @@ func (c *cluster) status() map[string]MemberStatus {
 	return all
 }
 
+// heard waits until the leader has heard all the others: two of three are enough for
+// it to lead.
+func (c *cluster) heard() {
+	c.t.Helper()
+	leader := c.nodes[c.leader()]
+	for _, i := range c.followers() {
+		eventually(c.t, func() bool { return leader.reachable(c.nodes[i].id()) }, "was asked")
+	}
+}
+
 func (c *cluster) voters(want ...string) {
 	c.t.Helper()
 	eventually(c.t, func() bool {
@@ -256,6 +266,7 @@ func TestRemove(t *testing.T) {
 	createTopic(t, c.nodes[c.leader()])
 	requireCode(t, c.nodes[c.leader()].Remove(t.Context(), "n9", false), ops.InvalidRequest)
 
+	c.heard()
 	gone := c.followers()[0]
 	require.NoError(t, c.nodes[c.leader()].Remove(t.Context(), c.configs[gone].NodeID, false))
 	waitsFor(t, c.nodes[gone], "was removed from the cluster")
@@ -282,9 +293,8 @@ func TestRemove(t *testing.T) {
 	requireCode(t, c.nodes[last].Remove(t.Context(), c.configs[last].NodeID, true), ops.InvalidRequest)
 	mustCommit(t, c.nodes[last], "b", 0)
 	c.stop(last)
-	start := time.Now()
+	neverElects(&c.configs[last])
 	ready(t, c.start(last))
-	require.Less(t, time.Since(start), time.Second)
 
 	// With its directory emptied, the first one may join again.
 	c.wipe(gone)
@@ -315,9 +325,7 @@ func TestLeaderThatANodeWasNotToldOf(t *testing.T) {
 func TestRemoveWhileBeingReplaced(t *testing.T) {
 	c := startCluster(t, func(config *Config) { config.pollInterval = time.Hour }) // the leader's rules stand still
 	leader := c.nodes[c.leader()]
-	for _, i := range c.followers() {
-		eventually(t, func() bool { return leader.reachable(c.nodes[i].id()) }, "was asked")
-	}
+	c.heard()
 	lost := c.followers()[0]
 	c.wipe(lost)
 	c.start(lost)
@@ -405,7 +413,9 @@ func TestTransferToASilentVoterDoesNotHoldUpWrites(t *testing.T) {
 	requireCode(t, leader.Transfer(t.Context(), c.configs[silent].NodeID), ops.NoLeader)
 	mustCommit(t, leader, "b", 0)
 	ready(t, c.start(silent))
-	eventually(t, func() bool { return leader.Transfer(t.Context(), c.configs[silent].NodeID) == nil }, "it takes over once it is back")
+	eventually(t, func() bool { // the hand-over may end after it was given up
+		return leader.Transfer(t.Context(), c.configs[silent].NodeID) == nil || c.nodes[silent].leading() != nil
+	}, "it takes over once it is back")
 }
 
 func TestChangedAddress(t *testing.T) {

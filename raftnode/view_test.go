@@ -169,6 +169,7 @@ func TestStaleReads(t *testing.T) {
 	leader, follower := c.nodes[c.leader()], c.nodes[c.followers()[0]]
 	createTopic(t, leader)
 	r := mustCommit(t, leader, "a", 0)
+	c.settled() // the one that is read may be the slower one
 
 	at, info, err := highWatermark(t.Context(), follower, ReadOptions{Level: Stale, MinIndex: r.Index}, 0)
 	require.NoError(t, err)

@@ -169,8 +169,7 @@ func TestAnswerOfANodeIsNotHiddenByADeadEndpoint(t *testing.T) {
 		require.EqualError(t, err, "NO_LEADER: a majority is away", "whichever is asked last")
 		require.NotErrorIs(t, err, ErrNoAnswer)
 	}
-	leaderless.Close()
-	config := DefaultClientConfig(leaderless.URL)
+	config := DefaultClientConfig(deadEndpoint(t))
 	config.RetryFor = 0
 	_, err := newClient(t, config).ListTopics(t.Context(), &ops.ListTopicsRequest{})
 	requireCode(t, err, ops.NoLeader)

@@ -261,11 +261,11 @@ func TestWatchEnds(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
+		var last error
 		for _, err := range s.embedded.Watch(context.Background(), 0) {
-			if err != nil {
-				ended <- err
-			}
+			last = err
 		}
+		ended <- last // it is counted out by now
 	}()
 	eventually(t, "it watches", func() bool { return testutil.ToFloat64(s.embedded.watches.subscribers) == 1 })
 	require.NoError(t, s.node.Close())

@@ -194,7 +194,7 @@ func TestSilentBrokerIsFenced(t *testing.T) {
 	r := c.partition(key)
 	require.EqualValues(t, 1, r.Leader)
 	require.Equal(t, []int32{1, 2}, r.ISR)
-	require.Equal(t, 1.0, testutil.ToFloat64(c.metrics.expired))
+	require.Eventually(t, func() bool { return testutil.ToFloat64(c.metrics.expired) == 1 }, time.Minute, time.Millisecond, "counted once it is answered")
 
 	require.True(t, c.beat(0, epochs[0]))
 	r = c.partition(key)

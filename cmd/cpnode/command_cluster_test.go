@@ -17,7 +17,11 @@ import (
 func TestClusterVerbs(t *testing.T) {
 	c := testCluster(t)
 	endpoints := "--endpoints=" + c.nodes[0].url + "," + c.nodes[1].url + "," + c.nodes[2].url
-	out := mustRun(t, "cluster", "status", endpoints)
+	var out string
+	require.NoError(t, eventually(t.Context(), "all to be heard", func() (bool, error) {
+		out = mustRun(t, "cluster", "status", endpoints)
+		return strings.Contains(out, "tolerates 1 more"), nil
+	}))
 	require.Regexp(t, fmt.Sprintf(`^cluster [0-9a-f]{32}, term \d+, feature level %d, tolerates 1 more failure\nNAME +ROLE +LEADER`, ops.FeatureLevel), out)
 	require.Len(t, grep(strings.Split(out, "\n"), " voter "), 3)
 	require.Len(t, grep(strings.Split(out, "\n"), " * "), 1)

@@ -21,7 +21,7 @@ func TestBothStores(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
-			err := command(t.Context(), []string{"--cpnode", binary, "--store", kind, "--batches", "8400", "--interval", "400ms", "--grace", "2s", "--report",
+			err := command(t.Context(), []string{"--cpnode", binary, "--store", kind, "--batches", "8400", "--interval", "800ms", "--grace", "2s", "--report",
 				filepath.Join(t.TempDir(), "run")}, &out)
 			require.NoError(t, err, out.String())
 			t.Log(out.String())

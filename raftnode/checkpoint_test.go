@@ -12,9 +12,14 @@ import (
 	"github.com/cpnode/cpnode/store"
 )
 
-func startChecked(t *testing.T) *cluster {
+func startChecked(t *testing.T, changes ...func(*Config)) *cluster {
 	t.Helper()
-	c := startCluster(t, func(c *Config) { c.CheckpointInterval = 50 * time.Millisecond })
+	c := startCluster(t, func(c *Config) {
+		c.CheckpointInterval = 50 * time.Millisecond
+		for _, change := range changes {
+			change(c)
+		}
+	})
 	createTopic(t, c.nodes[c.leader()])
 	return c
 }
@@ -78,7 +83,7 @@ func TestAllStopWithoutAMajority(t *testing.T) {
 }
 
 func TestIdleClusterLogsNothing(t *testing.T) {
-	c := startChecked(t)
+	c := startChecked(t, steady)
 	leader := c.nodes[c.leader()]
 	digest := c.settled().Digest
 	eventually(t, func() bool { return leader.checkpoints.last().Digest == digest }, "compared")

@@ -151,6 +151,7 @@ func TestRestartKeepsTheState(t *testing.T) {
 
 func TestLaggingFollowerGetsASnapshot(t *testing.T) {
 	c := startCluster(t, func(c *Config) {
+		steady(c)
 		c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval = 5, 20, 20*time.Millisecond
 	})
 	createTopic(t, c.nodes[c.leader()])
@@ -205,6 +206,7 @@ func TestRandomOperationsLeaveEqualStates(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
 	c := startCluster(t, func(c *Config) {
+		steady(c)
 		c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval = 20, 50, 30*time.Millisecond
 		c.Settings.PruneRows, c.Settings.DeleteRecordsRows, c.Settings.PurgeRows = 2, 2, 3
 	})

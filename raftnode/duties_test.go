@@ -27,7 +27,7 @@ func (w *watched) do(ctx context.Context) {
 
 // Duties run on the leader alone, move with leadership, and never twice at once.
 func TestWhileLeading(t *testing.T) {
-	c := startCluster(t, nil)
+	c := startCluster(t, steady)
 	duties := make([]watched, len(c.nodes))
 	for i, n := range c.nodes {
 		n.WhileLeading(duties[i].do) // one of them leads already

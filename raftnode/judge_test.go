@@ -10,7 +10,7 @@ import (
 // The rules of DESIGN.md, for a node that leads, or hears a leader, and one that
 // cannot know who its members are.
 func TestJudge(t *testing.T) {
-	c := startCluster(t, nil)
+	c := startCluster(t, steady)
 	leader, follower := c.nodes[c.leader()], c.nodes[c.followers()[0]]
 	cluster := leader.identity.Load().Cluster
 	stranger := party{Cluster: cluster, NodeID: "n9", Instance: instanceID{9}}

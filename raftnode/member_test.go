@@ -124,7 +124,7 @@ func TestWhoMayNotJoin(t *testing.T) {
 
 // A learner whose state is behind has no vote.
 func TestPromotionOnlyWhenCaughtUp(t *testing.T) {
-	c := startCluster(t, nil)
+	c := startCluster(t, steady)
 	createTopic(t, c.nodes[c.leader()])
 	at := c.add("n4")
 	release := block(t, c.nodes[at])
@@ -262,7 +262,7 @@ func TestTwoWipedNodesDoNotOutvoteTheThird(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	c := startCluster(t, nil)
+	c := startCluster(t, steady)
 	createTopic(t, c.nodes[c.leader()])
 	requireCode(t, c.nodes[c.leader()].Remove(t.Context(), "n9", false), ops.InvalidRequest)
 
@@ -337,7 +337,7 @@ func TestRemoveWhileBeingReplaced(t *testing.T) {
 
 // A node that slept through its removal finds out when it comes back.
 func TestRemovedWhileAway(t *testing.T) {
-	c := startCluster(t, nil)
+	c := startCluster(t, steady)
 	away := c.followers()[0]
 	c.stop(away)
 	require.NoError(t, c.nodes[c.leader()].Remove(t.Context(), c.configs[away].NodeID, false))
@@ -453,7 +453,10 @@ func TestChangedAddress(t *testing.T) {
 }
 
 func TestDeadNodeCleanup(t *testing.T) {
-	c := startCluster(t, func(c *Config) { c.DeadNodeCleanup = 3 * time.Second })
+	c := startCluster(t, func(c *Config) {
+		steady(c)
+		c.DeadNodeCleanup = 3 * time.Second
+	})
 	at := c.add("n4")
 	_, err := c.nodes[c.leader()].Join(t.Context(), Peer{ID: "n4", Addr: c.configs[at].RaftAddr})
 	require.NoError(t, err)

@@ -41,7 +41,7 @@ func TestClusterFormsInAnyOrderOfStarting(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, nil)
+			c := newCluster(t, steady)
 			c.start(order[0])
 			c.start(order[1])
 			eventually(t, func() bool {

@@ -14,6 +14,7 @@ func TestFollowerFarBehindIsNotReady(t *testing.T) {
 	b := &brake{}
 	at := 0
 	c := startCluster(t, func(c *Config) {
+		steady(c)
 		c.MaxAppendEntries, c.LeaderSlowDisk = 64, 0
 		if at++; at == 1 {
 			c.beforeAppend = b.pass

@@ -27,7 +27,7 @@ func recoverDir(t *testing.T, c Config, peers []Peer, dryRun bool) RecoverReport
 // confirmed, takes in those who come back empty, and has nothing to do with those
 // who come back as they were.
 func TestRecover(t *testing.T) {
-	c := startCluster(t, nil)
+	c := startCluster(t, steady) // the one that is left leads on for a while
 	createTopic(t, c.nodes[c.leader()])
 	mustCommit(t, c.nodes[c.leader()], "a", 0)
 	before := c.settled()

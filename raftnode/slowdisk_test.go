@@ -62,7 +62,7 @@ func (b *brake) open() {
 }
 
 // startBraked starts a cluster whose logs have brakes.
-func startBraked(t *testing.T, slow time.Duration) (*cluster, []*brake) {
+func startBraked(t *testing.T, slow time.Duration, changes ...func(*Config)) (*cluster, []*brake) {
 	t.Helper()
 	var brakes []*brake
 	c := startCluster(t, func(c *Config) {
@@ -70,6 +70,9 @@ func startBraked(t *testing.T, slow time.Duration) (*cluster, []*brake) {
 		brakes = append(brakes, b)
 		c.beforeAppend, c.LeaderSlowDisk, c.OutcomeTimeout = b.pass, slow, 2*time.Second
 		c.Registerer = prometheus.NewRegistry()
+		for _, change := range changes {
+			change(c)
+		}
 	})
 	t.Cleanup(func() { // before the nodes are closed
 		for _, b := range brakes {
@@ -184,7 +187,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestSlowFollowerHoldsUpNobody(t *testing.T) {
-	c, brakes := startBraked(t, 10*time.Second)
+	c, brakes := startBraked(t, 10*time.Second, steady)
 	slow, leader := c.followers()[0], c.leader()
 	brakes[slow].close()
 	term := c.nodes[leader].leading().term

@@ -136,6 +136,7 @@ func TestFailedSyncStopsTheNode(t *testing.T) {
 func TestFollowerIsRestoredWhileWritesGoOn(t *testing.T) {
 	boot := "one"
 	c := startCluster(t, func(c *Config) {
+		steady(c)
 		c.TrailingLogs, c.SnapshotThreshold, c.SnapshotInterval = 5, 20, 20*time.Millisecond
 		c.StateSync, c.StateSyncInterval = StateSyncInterval, 20*time.Millisecond
 		c.Surroundings.BootID = func() string { return boot }

@@ -431,7 +431,7 @@ var nodeMutations = []mutation{
 	},
 	{
 		name: "present state passes for a snapshot that was given up",
-		file: "raftnode/snapshots.go", old: "if id == given {", new: "if id == given+given {",
+		file: "raftnode/snapshots.go", old: "	if id == s.given {", new: "	if id == s.given+s.given {",
 		pkg: "./raftnode", run: "TestStateIsFetchedBesideASnapshot",
 	},
 	{

@@ -131,6 +131,9 @@ func TestDiskThatLiesIsFoundOut(t *testing.T) {
 			return err
 		}))
 		require.NoError(t, s.Close())
+		report, err := store.Check(path)
+		require.NoError(t, err)
+		require.Empty(t, report.Problems, "what the digest does not cover")
 	}
 	t.Logf("%d images refused, %d opened", refused, opened)
 	require.Positive(t, refused)

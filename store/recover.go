@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -146,7 +147,9 @@ func (s *Store) verifyPresent(why string) error {
 }
 
 // setBack puts the meta pages of the newest record that verifies back into the
-// file, which is not touched before.
+// file, which is not touched before. What the digest does not cover, indexes and
+// events, is recounted then: a disk that has lost what it said was durable can have
+// left an earlier state of those alone.
 func (s *Store) setBack(records []Record) error {
 	var problems []string
 	for _, r := range records {
@@ -158,11 +161,24 @@ func (s *Store) setBack(records []Record) error {
 			v.Problem = fmt.Sprintf("another state is there, of index %d", v.Index)
 		}
 		if v.Problem == "" {
-			return s.putMetas(r.metas)
+			if v.Problem, err = s.putAndRecount(r.metas); err != nil || v.Problem == "" {
+				return err
+			}
 		}
 		problems = append(problems, fmt.Sprintf("record of index %d: %s", r.Index, v.Problem))
 	}
 	return fmt.Errorf("%w: %s was not closed and writes to it are lost: %s", ErrCorrupt, s.path, strings.Join(problems, "; "))
+}
+
+func (s *Store) putAndRecount(metas metaPages) (problem string, err error) {
+	if err := s.putMetas(metas); err != nil {
+		return "", err
+	}
+	report, err := s.options.Child.Check(context.Background(), s.path)
+	if err != nil || len(report.Problems) == 0 {
+		return "", err
+	}
+	return report.Problems[0], nil
 }
 
 func (s *Store) putMetas(metas metaPages) error {

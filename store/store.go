@@ -89,7 +89,7 @@ type Store struct {
 	committing sync.Mutex
 	pinned     *held     // of the newest record: keeps its pages
 	pinnedDB   *bbolt.DB // that the newest record is of
-	closed     bool
+	closed     bool      // after the farewell no record is written
 	committed  atomic.Uint64
 	record     atomic.Pointer[Record]
 
